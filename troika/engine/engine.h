@@ -1,0 +1,146 @@
+// The engine: a loaded model on opened devices, and sessions that generate text with it.
+//
+//   ASSIGN_OR_RETURN(auto model, model::Model::load(path));
+//   ASSIGN_OR_RETURN(auto engine, Engine::create(std::move(model), options));
+//   ASSIGN_OR_RETURN(auto session, engine->new_session());
+//   ASSIGN_OR_RETURN(auto answer, session->generate(prompt_ids, generate_options, on_text));
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "troika/base/clock.h"
+#include "troika/base/result.h"
+#include "troika/base/trace.h"
+#include "troika/device/device.h"
+#include "troika/device/kv_layout.h"
+#include "troika/engine/sampler.h"
+#include "troika/model/model.h"
+#include "troika/runtime/batch.h"
+
+namespace troika::engine {
+
+struct EngineOptions {
+  std::string devices = "cpu";  // "cpu", "cpu@0-1"; see device/device_string.h
+  int threads = 0;              // cores of all devices together; 0: every core allowed
+  int64_t context = 0;          // tokens of one session; 0: as the model was trained
+  int64_t batch_rows = 512;     // rows of one forward pass (llama.cpp's -ub)
+  int64_t max_logit_rows = 1;   // rows of one pass that may ask for logits
+  int64_t max_sequences = 1;
+  device::KvType kv_type = device::KvType::kF32;
+  std::string kernels;  // name of a cpu kernel table; empty: the fastest
+  bool trace = false;   // keep every task's times
+};
+
+enum class FinishReason { kStop, kStopString, kLength, kContextFull, kCancelled };
+std::string_view to_string(FinishReason reason);  // "stop", "stop", "length", "length", "cancelled"
+
+struct GenerateOptions {
+  SamplerOptions sampling;
+  int64_t max_tokens = -1;  // -1: until the model stops or the context is full
+  bool ignore_eos = false;
+  std::vector<std::string> stop;
+  int logprobs = 0;             // top entries to keep for each position
+  bool render_special = false;  // print the names of special tokens
+};
+
+// What a device did in one answer.
+struct DeviceUse {
+  std::string name;
+  double share = 0;  // its part of the multiply-adds, prefill and decode together
+  Duration busy{};
+  Duration wait{};  // time between its first and last task when it waited for others
+};
+
+struct Answer {
+  std::vector<model::TokenId> tokens;  // generated, without the token that ended the answer
+  std::string text;
+  FinishReason finish_reason = FinishReason::kStop;
+  std::vector<std::vector<TokenLogprob>> top_logprobs;  // one list for each generated position
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // prompt tokens whose KV was there already
+  Duration ttft{};            // from the call to the first token
+  Duration tpot{};            // (last - first token) / (n - 1); 0 with fewer than two
+  double prefill_tok_s = 0;   // prompt tokens computed per second
+  double decode_tok_s = 0;    // 0 with fewer than two tokens
+  std::vector<DeviceUse> devices;
+};
+
+class Engine;
+
+// One conversation and its KV cache. Not shared between threads; must not outlive its Engine.
+class Session {
+ public:
+  ~Session();
+
+  // Makes `prompt` the session's whole content (the part that it shares with what the session holds
+  // already is kept, not computed again) and generates after it. `on_text` gets each new piece of
+  // whole UTF-8 text; false ends the answer (kCancelled, which is no error). `cancel` may be set from
+  // a signal handler: the answer ends after the running pass.
+  // kContextFull, with both counts, if the prompt does not fit; then nothing has changed.
+  Result<Answer> generate(std::span<const model::TokenId> prompt, const GenerateOptions& options,
+                          const std::function<bool(std::string_view)>& on_text = {},
+                          const std::atomic<bool>* cancel = nullptr);
+
+  // All tokens whose KV is held.
+  std::span<const model::TokenId> tokens() const { return tokens_; }
+
+ private:
+  friend class Engine;
+  Session(Engine& engine, runtime::SequenceId sequence);
+  Status prefill(std::span<const model::TokenId> prompt, const std::atomic<bool>* cancel);
+
+  Engine& engine_;
+  runtime::SequenceId sequence_;
+  std::vector<model::TokenId> tokens_;
+};
+
+struct NllResult {
+  double nll_sum = 0;  // natural log, over `tokens` predicted tokens
+  int64_t tokens = 0;
+  Duration elapsed{};
+};
+
+// Threads: calls on an Engine and its Sessions must not overlap.
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> create(model::Model model, const EngineOptions& options);
+  ~Engine();
+
+  Result<std::unique_ptr<Session>> new_session();
+
+  // One forward pass over a ragged batch; logits as runtime::Executor::forward gives them.
+  Result<runtime::Logits> forward(const runtime::Batch& batch);
+  runtime::KvCache& kv_cache();
+
+  // Negative log-likelihood of ids[1:] given what comes before, in windows of the context.
+  Result<NllResult> score(std::span<const model::TokenId> ids,
+                          const std::function<bool(int64_t done, int64_t all)>& progress = {});
+
+  // Speeds for `bench`: runs `rows` tokens as prefill at `depth`, or `steps` one-token steps.
+  Result<Duration> time_prefill(int64_t rows, int64_t depth);
+  Result<Duration> time_decode(int64_t steps, int64_t depth);
+
+  const model::Model& model() const;
+  const EngineOptions& options() const;  // as they took effect: context and threads filled in
+  const std::vector<std::unique_ptr<device::Device>>& devices() const;
+  Duration compile_time() const;  // time that create() spent compiling and allocating
+  // Multiply-adds and weight bytes of one pass over `rows` rows at `depth` with one row of logits.
+  runtime::Work work(int64_t rows, int64_t depth) const;
+  // Memory by owner: "weights", "kv cache", "activations", ...
+  std::vector<std::pair<std::string, int64_t>> memory() const;
+  const Trace& trace() const;
+
+ private:
+  friend class Session;
+  struct State;
+  explicit Engine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace troika::engine
