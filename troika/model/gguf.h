@@ -6,23 +6,23 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "troika/base/result.h"
+#include "troika/model/byte_source.h"
 
 namespace troika::model {
 
 // A metadata value: integers are widened, floats too; arrays hold one kind of element.
 struct GgufArray;
-using GgufValue = std::variant<uint64_t, int64_t, double, bool, std::string,
-                               std::shared_ptr<const GgufArray>>;
+using GgufValue =
+    std::variant<uint64_t, int64_t, double, bool, std::string, std::shared_ptr<const GgufArray>>;
 struct GgufArray {
-  std::variant<std::vector<uint64_t>, std::vector<int64_t>, std::vector<double>,
-               std::vector<bool>, std::vector<std::string>>
+  std::variant<std::vector<uint64_t>, std::vector<int64_t>, std::vector<double>, std::vector<bool>,
+               std::vector<std::string>>
       values;
   size_t size() const;
 };
@@ -50,19 +50,20 @@ struct GgufHeader {
   Result<std::optional<std::string>> get_string(std::string_view key) const;
 };
 
-// A random-access source of bytes: a regular file, or memory in tests and fuzzers.
-class ByteSource {
- public:
-  virtual ~ByteSource() = default;
-  virtual uint64_t size() const = 0;
-  // Fills `out` from `offset`; kIo on a short read (the file shrank).
-  virtual Status read(uint64_t offset, std::span<std::byte> out) const = 0;
-};
-
-// Opens a regular file (through symbolic links); kInvalidArgument for a directory, FIFO or device.
-Result<std::unique_ptr<ByteSource>> open_file_source(const std::string& path);
-std::unique_ptr<ByteSource> memory_source(std::span<const std::byte> bytes);
+// Bytes that hostile metadata may take in memory; the largest vocabularies need a third of it.
+inline constexpr uint64_t kMaxHeaderMemory = uint64_t{128} << 20;
 
 Result<GgufHeader> read_gguf_header(const ByteSource& source);
+// Opens `path` and reads its header. If that fails and the name says that the file is one part of
+// several, the message says so too.
+Result<GgufHeader> read_gguf_file(const std::string& path);
+// The error with the file's name before it and, for a file named as a part, that advice after it.
+tl::unexpected<Error> in_file(const std::string& path, Error error);
+
+// "32000", "1e-05", "true", "\"text\"", "[1, 2, ... 49152 in all]"; control characters and bytes
+// that are not UTF-8 are escaped, strings longer than 200 bytes cut.
+std::string to_display(const GgufValue& value, size_t max_elements);
+// A name or text from a file, made fit to print: escaped as above, not quoted.
+std::string printable(std::string_view text, size_t max_bytes = 100);
 
 }  // namespace troika::model

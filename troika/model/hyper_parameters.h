@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "troika/base/result.h"
+#include "troika/model/gguf.h"
+
 namespace troika::model {
 
 enum class RopeScaling { kNone, kLinear, kYarn, kLongRope };
@@ -29,8 +32,20 @@ struct HyperParameters {
   // the tensor rope_freqs.weight); empty or rope_dim / 2 long.
   std::vector<float> rope_factors;
 
+  // Tokens that attention looks back, as the file says; 0: all. Attention here always sees all
+  // tokens, so contexts longer than the window are not what such a model was trained for.
+  int64_t sliding_window = 0;
+
   int64_t q_width() const { return n_heads * head_dim; }
   int64_t kv_width() const { return n_kv_heads * head_dim; }
 };
+
+// Reads and checks the metadata of a model. Sets neither n_vocab, unless the file names it, nor
+// rope_factors, which is a tensor. kUnsupported for an architecture or a variation of it that is
+// not computed here.
+Result<HyperParameters> read_hyper_parameters(const GgufHeader& header);
+
+// "llama", for messages.
+std::string supported_architectures();
 
 }  // namespace troika::model

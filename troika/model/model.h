@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "troika/base/result.h"
+#include "troika/model/byte_source.h"
 #include "troika/model/chat_template.h"
 #include "troika/model/hyper_parameters.h"
 #include "troika/model/tokenizer.h"
@@ -16,8 +17,8 @@
 namespace troika::model {
 
 struct LoadOptions {
-  bool weights = true;    // false: header, tokenizer and template only (inspect, tokenize)
-  int threads = 1;        // threads that read and check weights
+  bool weights = true;  // false: header, tokenizer and template only (inspect, tokenize)
+  int threads = 1;      // threads that read and check weights
   // Called from the loading thread with bytes done and in all; false cancels the load.
   std::function<bool(uint64_t, uint64_t)> progress;
 };
@@ -27,13 +28,17 @@ class Model {
  public:
   // Every size, index and block scale is checked before it returns.
   static Result<Model> load(const std::string& path, const LoadOptions& options = {});
+  // The same from any source of bytes, which is not needed afterwards; `path` is for display.
+  static Result<Model> load(const ByteSource& source, const std::string& path,
+                            const LoadOptions& options);
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
   ~Model();
 
   const HyperParameters& hyper_parameters() const;
   const Tokenizer& tokenizer() const;
-  // The file's own template (tokenizer.chat_template); empty if it has none. Parse with ChatTemplate.
+  // The file's own template (tokenizer.chat_template); empty if it has none. Parse with
+  // ChatTemplate.
   const std::string& chat_template_source() const;
   // By GGUF name ("blk.0.attn_q.weight"); nullptr if the file has none.
   const Weight* find(std::string_view name) const;

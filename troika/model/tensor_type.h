@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace troika::model {
@@ -30,7 +31,9 @@ const TypeTraits& traits(TensorType type);
 // By name, case-insensitive: "q4_0".
 std::optional<TensorType> type_from_name(std::string_view name);
 // The name of any id that GGUF ever assigned ("Q4_K"), for messages; "type 77" for others.
-std::string_view gguf_type_name(uint32_t gguf_type_id);
+std::string gguf_type_name(uint32_t gguf_type_id);
+// "F32, F16, Q4_0, ...", for messages.
+std::string supported_type_names();
 
 // Bytes of one row of `cols` weights; `cols` must be a multiple of block_weights.
 inline int64_t row_bytes(TensorType type, int64_t cols) {
