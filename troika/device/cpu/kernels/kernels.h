@@ -1,10 +1,11 @@
-// The compute kernels of the `cpu` device: one table of functions per instruction set, chosen at run
-// time. Kernels are single-threaded, allocate nothing, and know no graph: pointers and sizes only.
+// The compute kernels of the `cpu` device: one table of functions per instruction set, chosen at
+// run time. Kernels are single-threaded, allocate nothing, and know no graph: pointers and sizes
+// only.
 //
 // Bits: every output of a kernel depends only on its own row's inputs. The reduction over K runs in
 // one fixed order whatever M is, whichever range of N is asked for, and however the rows of a batch
-// are split, so that a row has the same bits alone, in a batch, in chunks, on any number of threads.
-// Different instruction sets may round differently from each other.
+// are split, so that a row has the same bits alone, in a batch, in chunks, on any number of
+// threads. Different instruction sets may round differently from each other.
 #pragma once
 
 #include <cstddef>
@@ -34,11 +35,11 @@ struct MatMulArgs {
   float* scratch = nullptr;  // KernelTable::matmul_scratch_floats(m, k) floats, 64-byte aligned
 };
 
-// Attention of n_rows consecutive tokens of one sequence for one KV head and the n_group query heads
-// that share it. Row i has position first_position + i and sees keys 0 .. first_position + i.
+// Attention of n_rows consecutive tokens of one sequence for one KV head and the n_group query
+// heads that share it. Row i has position first_position + i and sees keys 0 .. first_position + i.
 //   out[i, g, :] = softmax(scale * q[i, g, :] . K^T) V
-// Keys are taken in blocks of kKvBlockTokens in ascending order. Slots after the last key that a row
-// sees may hold anything, NaN too, and must not influence it.
+// Keys are taken in blocks of kKvBlockTokens in ascending order. Slots after the last key that a
+// row sees may hold anything, NaN too, and must not influence it.
 struct AttentionArgs {
   const float* q = nullptr;  // row 0, first head of the group; heads are head_dim floats apart
   int64_t q_stride = 0;      // floats from row to row
@@ -76,28 +77,33 @@ struct KernelTable {
   std::string_view name;  // "portable", "avx2", "avx512", "neon"
 
   // Dispatches on the weight's type. All supported types, any m >= 1, n >= 1.
-  void (*matmul)(model::TensorType type, const MatMulArgs& args);
-  int64_t (*matmul_scratch_floats)(int64_t m, int64_t k);
+  void (*matmul)(model::TensorType type, const MatMulArgs& args) = nullptr;
+  int64_t (*matmul_scratch_floats)(int64_t m, int64_t k) = nullptr;
 
   // y = x / sqrt(mean(x^2) + eps) * weight; y may be x.
-  void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
+  void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y) = nullptr;
 
   // Rotates the first rope_dim of each head of one row in place. cos_sin holds rope_dim / 2 pairs
   // (cos, sin) for the row's position.
   void (*rope)(float* x, int64_t n_heads, int64_t head_dim, int64_t rope_dim, RopePairs pairs,
-               const float* cos_sin);
+               const float* cos_sin) = nullptr;
 
   // y = silu(gate) * up, silu(z) = z / (1 + exp(-z)); y may be gate or up.
-  void (*silu_mul)(const float* gate, const float* up, int64_t n, float* y);
+  void (*silu_mul)(const float* gate, const float* up, int64_t n, float* y) = nullptr;
 
-  void (*add)(const float* a, const float* b, int64_t n, float* y);
+  void (*add)(const float* a, const float* b, int64_t n, float* y) = nullptr;
 
   // One stored row to floats.
-  void (*dequantize_row)(model::TensorType type, const std::byte* row, int64_t n, float* y);
+  void (*dequantize_row)(model::TensorType type, const std::byte* row, int64_t n,
+                         float* y) = nullptr;
 
-  void (*attention)(const AttentionArgs& args);
-  int64_t (*attention_scratch_floats)(int64_t n_group, int64_t head_dim);
-  void (*kv_write)(const KvWriteArgs& args);
+  void (*attention)(const AttentionArgs& args) = nullptr;
+  int64_t (*attention_scratch_floats)(int64_t n_group, int64_t head_dim) = nullptr;
+  void (*kv_write)(const KvWriteArgs& args) = nullptr;
+
+  // Measures nothing itself: runs `rounds` rounds of independent multiply-adds in registers on
+  // sink[0..2] and returns the floating point operations done (2 for each multiply-add).
+  double (*fma_burst)(int64_t rounds, float* sink) = nullptr;
 };
 
 // The tables that this machine can run, fastest first; the last is always "portable".

@@ -1,0 +1,22 @@
+// The shared kernels for one instruction set. Built with its own flags: everything here must have
+// internal linkage (tests/check_kernel_symbols.sh), or the linker could choose this file's copy of
+// an inline function for the whole program, which then fails on an older processor.
+#if defined(__x86_64__)
+#include "troika/device/cpu/kernels/tables.h"
+#include "troika/device/cpu/kernels/vec_avx512.h"
+// clang-format off: each builds on those before it.
+#include "troika/device/cpu/kernels/attention.inl"
+#include "troika/device/cpu/kernels/elementwise.inl"
+#include "troika/device/cpu/kernels/exp.inl"
+#include "troika/device/cpu/kernels/matmul_dot.inl"
+#include "troika/device/cpu/kernels/matmul_packed.inl"
+#include "troika/device/cpu/kernels/table.inl"
+#include "troika/device/cpu/kernels/weights.inl"
+// clang-format on
+
+namespace troika::device::cpu {
+
+constinit const KernelTable kAvx512Kernels = make_table("avx512");
+
+}  // namespace troika::device::cpu
+#endif

@@ -1,0 +1,20 @@
+// The shared kernels for AArch64, where Advanced SIMD is part of every processor.
+#if defined(__aarch64__)
+#include "troika/device/cpu/kernels/tables.h"
+#include "troika/device/cpu/kernels/vec_neon.h"
+// clang-format off: each builds on those before it.
+#include "troika/device/cpu/kernels/attention.inl"
+#include "troika/device/cpu/kernels/elementwise.inl"
+#include "troika/device/cpu/kernels/exp.inl"
+#include "troika/device/cpu/kernels/matmul_dot.inl"
+#include "troika/device/cpu/kernels/matmul_packed.inl"
+#include "troika/device/cpu/kernels/table.inl"
+#include "troika/device/cpu/kernels/weights.inl"
+// clang-format on
+
+namespace troika::device::cpu {
+
+constinit const KernelTable kNeonKernels = make_table("neon");
+
+}  // namespace troika::device::cpu
+#endif

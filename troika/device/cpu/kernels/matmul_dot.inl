@@ -1,0 +1,151 @@
+// y = x W^T for few rows: weights are dequantized in registers and used at once, for a few rows of
+// x and a few outputs together. Defines the order of summation that matmul_packed.inl repeats:
+//
+//   K is cut into chunks of kChunk. Within a chunk lane l adds x[k] w[k] for k = l, l + kLanes, ...
+//   in ascending order from zero, and sum() adds the lanes in its tree. The sums of the chunks are
+//   added in ascending order to `add`, or to the first of them without `add`.
+
+namespace troika::device::cpu {
+namespace {
+
+constexpr int64_t kChunk = 1024;
+
+KERNEL_INLINE int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Makes the compiler forget what it has loaded through p, so that x is read from L1 again rather
+// than kept in registers that are not there.
+KERNEL_INLINE const float* reread(const float* p) {
+  asm volatile("" : "+r"(p));
+  return p;
+}
+
+template <TensorType type, int rows, int outputs>
+KERNEL_INLINE void dot_tail(const float* const (&x)[rows], const std::byte* const (&w)[outputs],
+                            int64_t n, VF (&acc)[rows][outputs]) {
+  for (int64_t k = 0; k < n; k += kLanes) {
+    const int lanes = static_cast<int>(lesser(n - k, kLanes));
+    for (int c = 0; c < outputs; ++c) {
+      const VF wv = lanes == kLanes ? load_plain<type>(w[c] + k * element_bytes(type))
+                                    : load_plain_first<type>(w[c] + k * element_bytes(type), lanes);
+      for (int r = 0; r < rows; ++r) {
+        const VF next = fma(load_first(x[r] + k, lanes), wv, acc[r][c]);
+        acc[r][c] = select_first(next, acc[r][c], lanes);
+      }
+    }
+  }
+}
+
+// The sums of one chunk: n weights from w[c] on.
+template <TensorType type, int rows, int outputs>
+KERNEL_INLINE void dot_chunk(const float* const (&x_begin)[rows],
+                             const std::byte* const (&w_begin)[outputs], int64_t n,
+                             float (&sums)[rows][outputs]) {
+  constexpr bool kXFitsRegisters = rows * kBlockVecs + rows * outputs + 6 <= kRegisters;
+  const float* x[rows];
+  const std::byte* w[outputs];
+  VF acc[rows][outputs];
+  for (int r = 0; r < rows; ++r) x[r] = x_begin[r];
+  for (int c = 0; c < outputs; ++c) w[c] = w_begin[c];
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < outputs; ++c) acc[r][c] = zero();
+  }
+  int64_t k = 0;
+  for (; k + kBlock <= n; k += kBlock) {
+    for (int c = 0; c < outputs; ++c) {
+      Weights<type> weights;
+      weights.read(w[c]);
+      w[c] += Weights<type>::kBytes;
+      if constexpr (!kXFitsRegisters) {
+        for (int r = 0; r < rows; ++r) x[r] = reread(x[r]);
+      }
+      for (int i = 0; i < kBlockVecs; ++i) {
+        const VF wv = weights.vec(i);
+        for (int r = 0; r < rows; ++r) {
+          acc[r][c] = fma(load(x[r] + i * kLanes), wv, acc[r][c]);
+        }
+      }
+    }
+    for (int r = 0; r < rows; ++r) x[r] += kBlock;
+  }
+  if constexpr (Weights<type>::kPlain) dot_tail<type, rows, outputs>(x, w, n - k, acc);
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < outputs; ++c) sums[r][c] = sum(acc[r][c]);
+  }
+}
+
+// Rows m0 .. m0 + n_rows - 1 (n_rows <= rows: the last one is computed again for the missing ones
+// and dropped) of outputs n0 .. n0 + outputs - 1.
+template <TensorType type, int rows, int outputs>
+void dot_tile(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0) {
+  const float* x[rows];
+  const std::byte* w[outputs];
+  float total[rows][outputs] = {};
+  for (int64_t k0 = 0; k0 < args.k; k0 += kChunk) {
+    for (int r = 0; r < rows; ++r) {
+      x[r] = args.x + (m0 + lesser(r, n_rows - 1)) * args.x_stride + k0;
+    }
+    for (int c = 0; c < outputs; ++c) {
+      w[c] = args.w + (n0 + c) * args.w_stride + k0 / kBlock * Weights<type>::kBytes;
+    }
+    float sums[rows][outputs];
+    dot_chunk<type, rows, outputs>(x, w, lesser(args.k - k0, kChunk), sums);
+    for (int r = 0; r < rows; ++r) {
+      const float* add = args.add + (m0 + lesser(r, n_rows - 1)) * args.add_stride + n0;
+      for (int c = 0; c < outputs; ++c) {
+        if (k0 > 0) {
+          total[r][c] += sums[r][c];
+        } else {
+          total[r][c] = args.add != nullptr ? add[c] + sums[r][c] : sums[r][c];
+        }
+      }
+    }
+  }
+  for (int r = 0; r < n_rows && r < rows; ++r) {
+    for (int c = 0; c < outputs; ++c) args.y[(m0 + r) * args.y_stride + n0 + c] = total[r][c];
+  }
+}
+
+template <TensorType type, int rows>
+void dot_outputs(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0, int64_t n1) {
+  constexpr int kOutputs = kDotOutputs[rows];
+  int64_t n = n0;
+  for (; n + kOutputs <= n1; n += kOutputs) dot_tile<type, rows, kOutputs>(args, m0, n_rows, n);
+  for (; n < n1; ++n) dot_tile<type, rows, 1>(args, m0, n_rows, n);
+}
+
+// At most 8 rows.
+template <TensorType type>
+void dot_rows(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0, int64_t n1) {
+  switch (n_rows) {
+    case 1:
+      return dot_outputs<type, 1>(args, m0, n_rows, n0, n1);
+    case 2:
+      return dot_outputs<type, 2>(args, m0, n_rows, n0, n1);
+    case 3:
+      return dot_outputs<type, 3>(args, m0, n_rows, n0, n1);
+    case 4:
+      return dot_outputs<type, 4>(args, m0, n_rows, n0, n1);
+    case 5:
+    case 6:
+      return dot_outputs<type, 6>(args, m0, n_rows, n0, n1);
+    default:
+      return dot_outputs<type, 8>(args, m0, n_rows, n0, n1);
+  }
+}
+
+template <TensorType type>
+void matmul_dot(const MatMulArgs& args) {
+  const int64_t parts = (args.m + 7) / 8;
+  const int64_t rows = (args.m + parts - 1) / parts;
+  // Few outputs at a time, so that the next part finds their weights in the cache.
+  constexpr int64_t kGroup = 24;
+  const int64_t step = parts == 1 ? args.n : kGroup;
+  for (int64_t n = 0; n < args.n; n += step) {
+    for (int64_t m = 0; m < args.m; m += rows) {
+      dot_rows<type>(args, m, lesser(rows, args.m - m), n, lesser(n + step, args.n));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troika::device::cpu
