@@ -2,14 +2,15 @@
 #if defined(__aarch64__)
 #include "troika/device/cpu/kernels/tables.h"
 #include "troika/device/cpu/kernels/vec_neon.h"
-// clang-format off: each builds on those before it.
-#include "troika/device/cpu/kernels/attention.inl"
-#include "troika/device/cpu/kernels/elementwise.inl"
+// Each of these builds on those before it.
+// clang-format off
 #include "troika/device/cpu/kernels/exp.inl"
+#include "troika/device/cpu/kernels/weights.inl"
 #include "troika/device/cpu/kernels/matmul_dot.inl"
 #include "troika/device/cpu/kernels/matmul_packed.inl"
+#include "troika/device/cpu/kernels/elementwise.inl"
+#include "troika/device/cpu/kernels/attention.inl"
 #include "troika/device/cpu/kernels/table.inl"
-#include "troika/device/cpu/kernels/weights.inl"
 // clang-format on
 
 namespace troika::device::cpu {

@@ -2,13 +2,14 @@
 
 #include "troika/device/cpu/kernels/tables.h"
 #include "troika/device/cpu/kernels/vec_portable.h"
-// clang-format off: each builds on those before it.
-#include "troika/device/cpu/kernels/attention.inl"
-#include "troika/device/cpu/kernels/elementwise.inl"
+// Each of these builds on those before it.
+// clang-format off
+#include "troika/device/cpu/kernels/weights.inl"
 #include "troika/device/cpu/kernels/matmul_dot.inl"
 #include "troika/device/cpu/kernels/matmul_packed.inl"
+#include "troika/device/cpu/kernels/elementwise.inl"
+#include "troika/device/cpu/kernels/attention.inl"
 #include "troika/device/cpu/kernels/table.inl"
-#include "troika/device/cpu/kernels/weights.inl"
 // clang-format on
 
 namespace troika::device::cpu {
