@@ -11,7 +11,7 @@ for object in "$@"; do
   esac
   checked=$((checked + 1))
   # Defined symbols that other objects can see, but for the table itself.
-  shared=$(nm --defined-only --extern-only "$object" | grep -v -E 'k(Avx2|Avx512)Kernels$' || true)
+  shared=$(nm --defined-only --extern-only "$object" | grep -v -E 'k(Avx2|Avx512)KernelsE$' || true)
   if [ -n "$shared" ]; then
     echo "$object shares more than its table:"
     echo "$shared"
