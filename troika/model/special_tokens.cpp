@@ -58,6 +58,7 @@ Result<SpecialTokens> SpecialTokens::create(const std::vector<std::string>& toke
 }
 
 void SpecialTokens::add(std::string_view name, TokenId id, bool user_defined) {
+  begins_name_[static_cast<uint8_t>(name[0])] = true;
   int32_t node = 0;
   for (char c : name) {
     const uint8_t byte = static_cast<uint8_t>(c);
@@ -99,7 +100,7 @@ std::vector<SpecialTokens::Match> SpecialTokens::find(std::string_view text,
   std::vector<Candidate> candidates;
   ParsedBytes parsed(spans);
   for (size_t begin = 0; begin < text.size(); ++begin) {
-    if (child_of(0, static_cast<uint8_t>(text[begin])) < 0) continue;
+    if (!begins_name_[static_cast<uint8_t>(text[begin])]) continue;
     const size_t left = parsed.left_at(begin);
     Match match = longest(text.substr(begin), left, kMaxNameBytes + 1);
     match.begin = begin;

@@ -2,8 +2,8 @@
 // they are meant as such, and user-defined tokens everywhere.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +52,7 @@ class SpecialTokens {
   Match longest(std::string_view text, size_t parsed, size_t below) const;
 
   std::vector<Node> nodes_ = {Node{}};
+  std::array<bool, 256> begins_name_{};  // by byte: most positions of a text need no more
 };
 
 }  // namespace troika::model
