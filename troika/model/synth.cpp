@@ -125,8 +125,9 @@ Result<GgufWriter> layout(const SynthOptions& options, bool with_vocabulary) {
 float weight_scale(const GgufWriter::Tensor& tensor, const ModelShape& shape) {
   const float keep = 1.0f / std::sqrt(static_cast<float>(tensor.cols));
   if (ends_with(tensor.name, "attn_output.weight") || ends_with(tensor.name, "ffn_down.weight")) {
-    // What all layers add to the residual stream is of size 1 in the end.
-    return keep / std::sqrt(2.0f * static_cast<float>(shape.n_layers));
+    // So that all layers together add more than the embedding, and the next token depends on the
+    // tokens before it rather than repeats the last.
+    return 4 * keep / std::sqrt(2.0f * static_cast<float>(shape.n_layers));
   }
   const bool is_output =
       tensor.name == "output.weight" || (shape.tied && tensor.name == "token_embd.weight");

@@ -1,7 +1,6 @@
 #include "troika/model/synthetic_vocabulary.h"
 
-#include <string_view>
-
+#include "troika/model/byte_map.h"
 #include "troika/model/tokenizer.h"
 
 namespace troika::model {
@@ -13,24 +12,6 @@ constexpr int64_t kLetters = 26;
 constexpr int64_t kMaxMerges =
     (kLetters + 1) * (kLetters + kLetters * kLetters + kLetters * kLetters * kLetters);
 
-std::string utf8(uint32_t c) {
-  if (c < 0x80) return std::string(1, static_cast<char>(c));
-  return {static_cast<char>(0xc0 | (c >> 6)), static_cast<char>(0x80 | (c & 0x3f))};
-}
-
-// The character that stands for a byte in byte-level BPE: itself if it is a visible character of
-// Latin-1, else the next one from U+0100 on.
-std::vector<std::string> byte_names() {
-  std::vector<std::string> names;
-  uint32_t next = 0x100;
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    const bool visible = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) ||
-                         (byte >= 0xae && byte <= 0xff);
-    names.push_back(utf8(visible ? byte : next++));
-  }
-  return names;
-}
-
 }  // namespace
 
 Result<SyntheticVocabulary> make_synthetic_vocabulary(int64_t n_vocab) {
@@ -40,7 +21,9 @@ Result<SyntheticVocabulary> make_synthetic_vocabulary(int64_t n_vocab) {
                       kFixedTokens, kFixedTokens + kMaxMerges);
   }
   SyntheticVocabulary out;
-  out.tokens = byte_names();
+  for (int byte = 0; byte < 256; ++byte) {
+    out.tokens.emplace_back(byte_name(static_cast<uint8_t>(byte)));
+  }
   const std::string space = out.tokens[' '];
   out.bos = static_cast<int32_t>(out.tokens.size());
   out.tokens.push_back("<s>");

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
@@ -100,8 +102,38 @@ class TinyModel {
   }
 
   std::vector<std::byte> bytes() const {
-    constexpr size_t kAlignment = 32;
     GgufBytes out;
+    put_header(out, [](const Tensor& t) { return t.data.size(); });
+    for (const Tensor& t : tensors) {
+      out.pad(kAlignment).put_raw(t.data.data(), t.data.size());
+    }
+    return std::move(out.bytes());
+  }
+
+  // Writes a file whose F32 tensors, of any size, are holes; returns its size.
+  uint64_t write_holes(const std::string& path) const {
+    GgufBytes out;
+    const uint64_t data = put_header(out, [](const Tensor& t) {
+      uint64_t n = sizeof(float);
+      for (const uint64_t dim : t.dims) n *= dim;
+      return n;
+    });
+    out.pad(kAlignment);
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(out.bytes().data()),
+               static_cast<std::streamsize>(out.bytes().size()));
+    file.close();
+    const uint64_t whole = out.bytes().size() + data;
+    std::filesystem::resize_file(path, whole);
+    return whole;
+  }
+
+ private:
+  static constexpr uint64_t kAlignment = 32;
+
+  // Returns the bytes that the data will have.
+  template <class SizeOf>
+  uint64_t put_header(GgufBytes& out, const SizeOf& size_of) const {
     out.start(3, tensors.size(), metadata.size());
     for (const auto& [key, value] : metadata) put_metadata(out, key, value);
     uint64_t offset = 0;
@@ -109,15 +141,11 @@ class TinyModel {
       out.text(t.name).put(static_cast<uint32_t>(t.dims.size()));
       for (const uint64_t dim : t.dims) out.put(dim);
       out.put(t.type_id).put(offset);
-      offset = (offset + t.data.size() + kAlignment - 1) / kAlignment * kAlignment;
+      offset = (offset + size_of(t) + kAlignment - 1) / kAlignment * kAlignment;
     }
-    for (const Tensor& t : tensors) {
-      out.pad(kAlignment).put_raw(t.data.data(), t.data.size());
-    }
-    return std::move(out.bytes());
+    return offset;
   }
 
- private:
   void add_metadata(const HyperParameters& hp) {
     const auto u32 = [](int64_t value) { return static_cast<uint32_t>(value); };
     const SyntheticVocabulary vocabulary = make_synthetic_vocabulary(hp.n_vocab).value();
