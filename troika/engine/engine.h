@@ -21,7 +21,9 @@
 #include "troika/device/kv_layout.h"
 #include "troika/engine/sampler.h"
 #include "troika/model/model.h"
+#include "troika/plan/plan.h"
 #include "troika/runtime/batch.h"
+#include "troika/runtime/kv_cache.h"
 
 namespace troika::engine {
 
@@ -92,8 +94,18 @@ class Session {
 
  private:
   friend class Engine;
+  class TextStream;
+  struct TokenTimes;
+
   Session(Engine& engine, runtime::SequenceId sequence);
-  Status prefill(std::span<const model::TokenId> prompt, const std::atomic<bool>* cancel);
+  // Keeps what `prompt` shares with the session, computes the rest, and gives its last logits.
+  Result<std::span<const float>> prefill(std::span<const model::TokenId> prompt,
+                                         const std::atomic<bool>* cancel);
+  Status check_prompt(std::span<const model::TokenId> prompt) const;
+  // Tokens at the beginning of `prompt` whose KV is held and can be kept.
+  int64_t shared_with(std::span<const model::TokenId> prompt) const;
+  Status decode(std::span<const float> logits, const GenerateOptions& options, TextStream& text,
+                const std::atomic<bool>* cancel, Answer& answer, TokenTimes& times);
 
   Engine& engine_;
   runtime::SequenceId sequence_;
@@ -117,12 +129,15 @@ class Engine {
   // One forward pass over a ragged batch; logits as runtime::Executor::forward gives them.
   Result<runtime::Logits> forward(const runtime::Batch& batch);
   runtime::KvCache& kv_cache();
+  const plan::Plan& plan() const;
 
-  // Negative log-likelihood of ids[1:] given what comes before, in windows of the context.
+  // Negative log-likelihood of ids[1:] given what comes before, in windows of the context: each
+  // window starts afresh, and its first token is not predicted.
   Result<NllResult> score(std::span<const model::TokenId> ids,
                           const std::function<bool(int64_t done, int64_t all)>& progress = {});
 
-  // Speeds for `bench`: runs `rows` tokens as prefill at `depth`, or `steps` one-token steps.
+  // Times for `bench`: `rows` tokens as prefill after `depth` tokens, or `steps` one-token steps.
+  // Tokens are pseudo-random; what comes before is computed first and not timed.
   Result<Duration> time_prefill(int64_t rows, int64_t depth);
   Result<Duration> time_decode(int64_t steps, int64_t depth);
 

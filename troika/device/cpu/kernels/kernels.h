@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "troika/device/kv_layout.h"
+#include "troika/model/rope_pairs.h"
 #include "troika/model/tensor_type.h"
 
 namespace troika::device::cpu {
@@ -68,10 +69,7 @@ struct KvWriteArgs {
   KvType kv_type = KvType::kF32;
 };
 
-enum class RopePairs {
-  kAdjacent,  // (0,1), (2,3), ...: the llama architecture in GGUF
-  kHalves,    // (0, d/2), (1, d/2 + 1), ...: "NeoX" order
-};
+using model::RopePairs;
 
 struct KernelTable {
   std::string_view name;  // "portable", "avx2", "avx512", "neon"

@@ -1,0 +1,226 @@
+#include "troika/device/cpu/cpu_device.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "troika/base/cores.h"
+#include "troika/base/cpu_name.h"
+#include "troika/device/cpu/kernels/kernels.h"
+#include "troika/device/cpu/step.h"
+#include "troika/device/cpu/team.h"
+
+namespace troika::device::cpu {
+namespace {
+
+// Tasks whose times are kept; a power of two.
+constexpr uint64_t kKeptTimes = 8192;
+constexpr size_t kScratchAlignment = 64;
+
+struct CpuKernel final : Kernel {
+  const graph::Graph* graph = nullptr;
+  std::vector<Step> steps;
+};
+
+struct QueuedTask {
+  const CpuKernel* kernel = nullptr;
+  Bindings bindings;
+  std::vector<Fence> waits;
+  uint64_t value = 0;
+};
+
+class AlignedFloats {
+ public:
+  // Grows to `count` floats; what was there is lost.
+  void reserve(int64_t count) {
+    if (count <= size_) return;
+    storage_.resize(static_cast<size_t>(count) + kScratchAlignment / sizeof(float));
+    size_ = count;
+  }
+  float* data() {
+    const auto address = reinterpret_cast<uintptr_t>(storage_.data());
+    const uintptr_t aligned = (address + kScratchAlignment - 1) / kScratchAlignment *
+                              kScratchAlignment;
+    return storage_.data() + (aligned - address) / sizeof(float);
+  }
+
+ private:
+  std::vector<float> storage_;
+  int64_t size_ = 0;
+};
+
+// One worker thread takes tasks from an in-order queue and runs them as member 0 of the team.
+class CpuDevice final : public Device {
+ public:
+  CpuDevice(DeviceInfo info, const KernelTable& kernels, std::vector<int> cores, int threads,
+            const Clock& clock)
+      : info_(std::move(info)),
+        kernels_(kernels),
+        clock_(clock),
+        timeline_(clock),
+        team_(threads, cores),
+        scratch_(static_cast<size_t>(threads)),
+        times_(kKeptTimes),
+        worker_([this, cores] { work(cores); }) {}
+
+  ~CpuDevice() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    arrived_.notify_one();
+    worker_.join();
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+
+  bool supports(const graph::Graph&, graph::OpId) const override { return true; }
+
+  Result<std::unique_ptr<Kernel>> compile(const Program& program) override {
+    auto kernel = std::make_unique<CpuKernel>();
+    kernel->graph = program.graph;
+    kernel->steps = make_steps(program);
+    const int64_t floats = scratch_floats(kernel->steps, program, kernels_);
+    drain();  // scratch may move
+    for (AlignedFloats& scratch : scratch_) scratch.reserve(floats);
+    return kernel;
+  }
+
+  Result<Fence> submit(const Kernel& kernel, const Bindings& bindings,
+                       std::span<const Fence> waits) override {
+    Fence fence{&timeline_, 0};
+    QueuedTask task;
+    task.kernel = static_cast<const CpuKernel*>(&kernel);
+    task.bindings = bindings;
+    task.waits.assign(waits.begin(), waits.end());
+    {
+      const std::lock_guard lock(mutex_);
+      if (abandoned_) return make_error(ErrorCode::kDeviceFailed, "device {} is out of use", info_.name);
+      task.value = ++last_value_;
+      fence.value = task.value;
+      times_[task.value % kKeptTimes].queued = clock_.now();
+      queue_.push_back(std::move(task));
+    }
+    arrived_.notify_one();
+    return fence;
+  }
+
+  TaskTimes times(const Fence& fence) const override {
+    return times_[fence.value % kKeptTimes];
+  }
+
+  void abandon(Error reason) override {
+    {
+      const std::lock_guard lock(mutex_);
+      abandoned_ = true;
+      queue_.clear();
+    }
+    timeline_.fail(std::move(reason));
+  }
+
+ private:
+  void drain() {
+    uint64_t last = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      last = last_value_;
+    }
+    static_cast<void>(timeline_.wait(last));
+  }
+
+  static Status wait_for(const std::vector<Fence>& fences) {
+    for (const Fence& fence : fences) RETURN_IF_ERROR(fence.wait());
+    return {};
+  }
+
+  void work(const std::vector<int>& cores) {
+    if (!cores.empty()) static_cast<void>(pin_this_thread({cores.data(), 1}));
+    while (true) {
+      QueuedTask task;
+      {
+        std::unique_lock lock(mutex_);
+        arrived_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+        if (stopping_) return;
+        task = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      if (const Status ready = wait_for(task.waits); !ready) {
+        abandon(ready.error());
+        continue;
+      }
+      run(task);
+    }
+  }
+
+  void run(const QueuedTask& task) {
+    TaskTimes& times = times_[task.value % kKeptTimes];
+    times.start = clock_.now();
+    team_.run([&](int member) {
+      StepContext context;
+      context.graph = task.kernel->graph;
+      context.bindings = &task.bindings;
+      context.kernels = &kernels_;
+      context.team = &team_;
+      context.scratch = scratch_[static_cast<size_t>(member)].data();
+      for (size_t i = 0; i < task.kernel->steps.size(); ++i) {
+        if (i > 0) team_.barrier();
+        run_step(task.kernel->steps[i], context);
+      }
+    });
+    times.end = clock_.now();
+    timeline_.signal(task.value);
+  }
+
+  const DeviceInfo info_;
+  const KernelTable& kernels_;
+  const Clock& clock_;
+  Timeline timeline_;
+  Team team_;
+  std::vector<AlignedFloats> scratch_;  // one per thread
+  std::vector<TaskTimes> times_;
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<QueuedTask> queue_;
+  uint64_t last_value_ = 0;
+  bool stopping_ = false;
+  bool abandoned_ = false;
+  std::thread worker_;  // last: it uses all of the above
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open(const CpuOptions& options, const Clock& clock) {
+  const std::span<const KernelTable* const> available = available_kernels();
+  const KernelTable* kernels = available.front();
+  if (!options.kernels.empty()) {
+    kernels = find_kernels(options.kernels);
+    if (kernels == nullptr) {
+      std::string names;
+      for (const KernelTable* table : available) {
+        names += (names.empty() ? "" : ", ") + std::string(table->name);
+      }
+      return make_error(ErrorCode::kUnsupported, "no kernels \"{}\" on this machine: it has {}",
+                        options.kernels, names);
+    }
+  }
+  const int threads =
+      options.cores.empty() ? options.threads : static_cast<int>(options.cores.size());
+  if (threads < 1) {
+    return make_error(ErrorCode::kInvalidArgument, "device {} needs at least one thread, not {}",
+                      options.name, threads);
+  }
+  DeviceInfo info;
+  info.name = options.name;
+  info.kind = DeviceKind::kCpu;
+  info.description = fmt::format("{}, {} thread{}, {} kernels", cpu_name(), threads,
+                                 threads == 1 ? "" : "s", kernels->name);
+  info.cores = options.cores;
+  info.n_tile = 16;
+  info.facts = {{"threads", std::to_string(threads)}, {"kernels", std::string(kernels->name)}};
+  return std::unique_ptr<Device>(
+      std::make_unique<CpuDevice>(std::move(info), *kernels, options.cores, threads, clock));
+}
+
+}  // namespace troika::device::cpu

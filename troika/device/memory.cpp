@@ -1,0 +1,76 @@
+#include "troika/device/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace troika::device {
+namespace {
+
+constexpr int64_t kPageBytes = 4096;
+// Smaller blocks cannot hold a huge page.
+constexpr int64_t kHugePageBytes = int64_t{2} << 20;
+
+}  // namespace
+
+SharedBlock::SharedBlock(SharedBlock&& other) noexcept { *this = std::move(other); }
+
+SharedBlock& SharedBlock::operator=(SharedBlock&& other) noexcept {
+  std::swap(pool_, other.pool_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(owner_, other.owner_);
+  return *this;
+}
+
+SharedBlock::~SharedBlock() {
+  if (data_ != nullptr) pool_->release(owner_, data_, bytes_);
+}
+
+Result<SharedBlock> SharedPool::allocate(std::string owner, int64_t bytes, Pages pages) {
+  if (bytes <= 0 || bytes > std::numeric_limits<int64_t>::max() - kPageBytes) {
+    return make_error(ErrorCode::kOutOfMemory, "cannot allocate {} bytes for {}", bytes, owner);
+  }
+  const int64_t rounded = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  void* data = mmap(nullptr, static_cast<size_t>(rounded), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) {
+    return make_error(ErrorCode::kOutOfMemory,
+                      "no memory for {} ({:.1f} MB): use a smaller context or model", owner,
+                      static_cast<double>(bytes) / 1e6);
+  }
+  const bool huge = pages == Pages::kHuge && rounded >= kHugePageBytes;
+  madvise(data, static_cast<size_t>(rounded), huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+
+  const std::lock_guard lock(mutex_);
+  const auto row = std::find_if(usage_.begin(), usage_.end(),
+                                [&](const auto& entry) { return entry.first == owner; });
+  if (row == usage_.end()) {
+    usage_.emplace_back(owner, rounded);
+  } else {
+    row->second += rounded;
+  }
+  SharedBlock block;
+  block.pool_ = this;
+  block.data_ = static_cast<std::byte*>(data);
+  block.bytes_ = rounded;
+  block.owner_ = std::move(owner);
+  return block;
+}
+
+void SharedPool::release(const std::string& owner, std::byte* data, int64_t bytes) {
+  munmap(data, static_cast<size_t>(bytes));
+  const std::lock_guard lock(mutex_);
+  for (auto& [name, held] : usage_) {
+    if (name == owner) held -= bytes;
+  }
+}
+
+std::vector<std::pair<std::string, int64_t>> SharedPool::usage() const {
+  const std::lock_guard lock(mutex_);
+  return usage_;
+}
+
+}  // namespace troika::device

@@ -1,0 +1,61 @@
+// Page-aligned shared memory that devices compute in, and who holds how much of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "troika/base/result.h"
+
+namespace troika::device {
+
+class SharedPool;
+
+// kHuge saves TLB misses where all of a block is used; kSmall memory where little of it may be.
+enum class Pages { kSmall, kHuge };
+
+// A page-aligned range of the pool, zero at first; given back when destroyed. Movable, one owner.
+class SharedBlock {
+ public:
+  SharedBlock() = default;
+  SharedBlock(SharedBlock&& other) noexcept;
+  SharedBlock& operator=(SharedBlock&& other) noexcept;
+  ~SharedBlock();
+
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  friend class SharedPool;
+  SharedPool* pool_ = nullptr;
+  std::byte* data_ = nullptr;
+  int64_t bytes_ = 0;
+  std::string owner_;
+};
+
+// Any thread may allocate. Must outlive its blocks. Memory is taken from the system when allocated,
+// and its pages when first written.
+class SharedPool {
+ public:
+  SharedPool() = default;
+  SharedPool(const SharedPool&) = delete;
+  SharedPool& operator=(const SharedPool&) = delete;
+
+  // `owner` is a plain word for reports: "kv cache". kOutOfMemory with the bytes asked for.
+  Result<SharedBlock> allocate(std::string owner, int64_t bytes, Pages pages = Pages::kHuge);
+
+  // Bytes by owner, in order of first allocation.
+  std::vector<std::pair<std::string, int64_t>> usage() const;
+
+ private:
+  friend class SharedBlock;
+  void release(const std::string& owner, std::byte* data, int64_t bytes);
+
+  mutable std::mutex mutex_;
+  std::vector<std::pair<std::string, int64_t>> usage_;
+};
+
+}  // namespace troika::device

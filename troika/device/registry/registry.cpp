@@ -1,0 +1,58 @@
+#include "troika/device/registry/registry.h"
+
+#include "troika/base/cores.h"
+#include "troika/device/cpu/cpu_device.h"
+
+namespace troika::device {
+namespace {
+
+Result<std::unique_ptr<Device>> open_cpu(const DeviceSpec& spec, const std::vector<int>& cores,
+                                         const OpenOptions& options, const Clock& clock) {
+  if (!spec.instance.empty()) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "device \"{}\" has no instance \"{}\": write cpu or cpu@first-last", spec.text,
+                      spec.instance);
+  }
+  cpu::CpuOptions cpu_options;
+  cpu_options.name = spec.text;
+  cpu_options.threads = static_cast<int>(cores.size());
+  // Threads that nobody bound to cores are left to the system: two programs would else share a core.
+  if (!spec.cores.empty()) cpu_options.cores = cores;
+  cpu_options.kernels = options.kernels;
+  return cpu::open(cpu_options, clock);
+}
+
+}  // namespace
+
+std::span<const DeviceType> device_types() {
+  static constexpr DeviceType kTypes[] = {
+      {"cpu", "the processor's cores: SIMD kernels, the reference for all others", open_cpu},
+  };
+  return kTypes;
+}
+
+Result<std::vector<std::unique_ptr<Device>>> open_devices(std::string_view device_string,
+                                                          const OpenOptions& options,
+                                                          const Clock& clock) {
+  ASSIGN_OR_RETURN(const std::vector<DeviceSpec> specs, parse_device_string(device_string));
+  ASSIGN_OR_RETURN(const std::vector<std::vector<int>> cores,
+                   assign_cores(specs, allowed_cores(), options.threads));
+  std::vector<std::unique_ptr<Device>> devices;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    std::string known;
+    const DeviceType* found = nullptr;
+    for (const DeviceType& type : device_types()) {
+      known += (known.empty() ? "" : ", ") + std::string(type.name);
+      if (type.name == specs[i].name) found = &type;
+    }
+    if (found == nullptr) {
+      return make_error(ErrorCode::kNotFound, "no device \"{}\": this build has {}", specs[i].name,
+                        known);
+    }
+    ASSIGN_OR_RETURN(auto device, found->open(specs[i], cores[i], options, clock));
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+}  // namespace troika::device

@@ -1,0 +1,39 @@
+// The registry: every kind of device that this build knows, one line each in registry.cpp.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "troika/base/clock.h"
+#include "troika/base/result.h"
+#include "troika/device/device.h"
+#include "troika/device/device_string.h"
+
+namespace troika::device {
+
+struct OpenOptions {
+  int threads = 0;      // cap on the cores of all devices together; 0: every core allowed
+  std::string kernels;  // cpu kernel table by name; empty: the fastest
+};
+
+// A kind of device: how it is called and opened.
+struct DeviceType {
+  std::string_view name;
+  std::string_view summary;  // one line for `troika devices`
+  // `cores`: the cores that it may use, pinned to them if `spec.cores` names them.
+  Result<std::unique_ptr<Device>> (*open)(const DeviceSpec& spec, const std::vector<int>& cores,
+                                          const OpenOptions& options, const Clock& clock);
+};
+
+std::span<const DeviceType> device_types();
+
+// Opens the devices of a device string, in its order. kNotFound for a name that is not in the
+// registry, with the names that are.
+Result<std::vector<std::unique_ptr<Device>>> open_devices(std::string_view device_string,
+                                                          const OpenOptions& options,
+                                                          const Clock& clock = system_clock());
+
+}  // namespace troika::device

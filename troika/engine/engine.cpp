@@ -1,0 +1,160 @@
+#include "troika/engine/engine.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "troika/device/registry/registry.h"
+#include "troika/engine/engine_state.h"
+
+namespace troika::engine {
+namespace {
+
+constexpr int64_t kMaxContext = int64_t{1} << 27;
+constexpr int64_t kMaxBatchRows = int64_t{1} << 16;
+
+int64_t physical_memory_bytes() {
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+Status check(const EngineOptions& options) {
+  if (options.context < 1 || options.context > kMaxContext) {
+    return make_error(ErrorCode::kInvalidArgument, "a context of {} tokens: use 1 to {}",
+                      options.context, kMaxContext);
+  }
+  if (options.batch_rows < 1 || options.batch_rows > kMaxBatchRows) {
+    return make_error(ErrorCode::kInvalidArgument, "a batch of {} rows: use 1 to {}",
+                      options.batch_rows, kMaxBatchRows);
+  }
+  if (options.max_sequences < 1 || options.max_logit_rows < 1) {
+    return make_error(ErrorCode::kInvalidArgument, "{} sequences and {} rows of logits: use 1 or more",
+                      options.max_sequences, options.max_logit_rows);
+  }
+  return {};
+}
+
+Result<device::KvLayout> kv_layout(const graph::Graph& graph, const EngineOptions& options) {
+  device::KvLayout layout;
+  layout.type = options.kv_type;
+  layout.n_layers = graph.n_layers;
+  layout.n_kv_heads = graph.n_kv_heads;
+  layout.head_dim = graph.head_dim;
+  const int64_t per_sequence =
+      (options.context + device::kKvBlockTokens - 1) / device::kKvBlockTokens;
+  layout.n_blocks = per_sequence * options.max_sequences;
+  // In floating point first: the product may not fit an integer.
+  const double bytes = 2.0 * static_cast<double>(layout.n_layers * layout.n_kv_heads) *
+                       static_cast<double>(layout.n_blocks) *
+                       static_cast<double>(layout.block_elements() *
+                                           device::kv_type_bytes(layout.type));
+  const auto memory = static_cast<double>(physical_memory_bytes());
+  if (bytes > memory) {
+    return make_error(ErrorCode::kOutOfMemory,
+                      "the KV cache for a context of {} tokens needs {:.1f} GB, this machine has "
+                      "{:.1f} GB: use a smaller -c or -ctk f16",
+                      options.context, bytes / 1e9, memory / 1e9);
+  }
+  return layout;
+}
+
+std::string_view kv_type_name(device::KvType type) {
+  return type == device::KvType::kF32 ? "f32" : "f16";
+}
+
+}  // namespace
+
+std::string_view to_string(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+    case FinishReason::kStopString: return "stop";
+    case FinishReason::kLength:
+    case FinishReason::kContextFull: return "length";
+    case FinishReason::kCancelled: return "cancelled";
+  }
+  return "";
+}
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineOptions& options) {
+  const TimePoint start = system_clock().now();
+  auto state = std::make_unique<State>(std::move(model));
+  State& s = *state;
+  s.options = options;
+  if (s.options.context == 0) s.options.context = s.model.hyper_parameters().n_ctx_train;
+  RETURN_IF_ERROR(check(s.options));
+  // A pass is never longer than the context.
+  s.options.batch_rows = std::min(s.options.batch_rows, s.options.context * s.options.max_sequences);
+
+  ASSIGN_OR_RETURN(s.graph, graph::build(s.model));
+  device::OpenOptions open_options;
+  open_options.threads = options.threads;
+  open_options.kernels = options.kernels;
+  ASSIGN_OR_RETURN(s.devices, device::open_devices(options.devices, open_options));
+  if (s.devices.size() != 1) {
+    return make_error(ErrorCode::kUnsupported, "devices \"{}\": only one device at a time so far",
+                      options.devices);
+  }
+  ASSIGN_OR_RETURN(const device::KvLayout layout, kv_layout(s.graph, s.options));
+  ASSIGN_OR_RETURN(runtime::KvCache cache,
+                   runtime::KvCache::create(layout, s.options.context, s.pool));
+  s.cache.emplace(std::move(cache));
+  s.plan = plan::single_device_plan(s.graph, s.devices.front()->info().name, s.options.batch_rows,
+                                    std::string(kv_type_name(s.options.kv_type)));
+  runtime::ExecutorOptions executor_options;
+  executor_options.max_logit_rows = s.options.max_logit_rows;
+  executor_options.trace = s.options.trace;
+  ASSIGN_OR_RETURN(s.executor, runtime::Executor::create(s.graph, s.plan, s.devices, s.pool, *s.cache,
+                                                         executor_options));
+  s.compile_time = system_clock().now() - start;
+  return std::unique_ptr<Engine>(new Engine(std::move(state)));
+}
+
+Result<runtime::Logits> Engine::State::feed(runtime::SequenceId sequence,
+                                            std::span<const model::TokenId> tokens,
+                                            runtime::WantLogits last) {
+  runtime::Logits logits;
+  const auto piece = static_cast<size_t>(options.batch_rows);
+  for (size_t begin = 0; begin < tokens.size(); begin += piece) {
+    const size_t count = std::min(piece, tokens.size() - begin);
+    const bool is_last = begin + count == tokens.size();
+    runtime::BatchItem item;
+    item.sequence = sequence;
+    item.tokens = tokens.subspan(begin, count);
+    item.logits = is_last ? last : runtime::WantLogits::kNone;
+    ASSIGN_OR_RETURN(logits, executor->forward({{item}}));
+  }
+  return logits;
+}
+
+Result<std::unique_ptr<Session>> Engine::new_session() {
+  return std::unique_ptr<Session>(new Session(*this, state_->cache->new_sequence()));
+}
+
+Result<runtime::Logits> Engine::forward(const runtime::Batch& batch) {
+  return state_->executor->forward(batch);
+}
+
+runtime::KvCache& Engine::kv_cache() { return *state_->cache; }
+const plan::Plan& Engine::plan() const { return state_->plan; }
+const model::Model& Engine::model() const { return state_->model; }
+const EngineOptions& Engine::options() const { return state_->options; }
+const std::vector<std::unique_ptr<device::Device>>& Engine::devices() const {
+  return state_->devices;
+}
+Duration Engine::compile_time() const { return state_->compile_time; }
+runtime::Work Engine::work(int64_t rows, int64_t depth) const {
+  return state_->executor->work(rows, depth);
+}
+const Trace& Engine::trace() const { return state_->executor->trace(); }
+
+std::vector<std::pair<std::string, int64_t>> Engine::memory() const {
+  int64_t weights = 0;
+  for (const model::Weight& weight : state_->model.weights()) weights += weight.bytes();
+  std::vector<std::pair<std::string, int64_t>> rows = {{"weights", weights}};
+  for (auto& row : state_->pool.usage()) rows.push_back(std::move(row));
+  return rows;
+}
+
+}  // namespace troika::engine

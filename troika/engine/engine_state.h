@@ -1,0 +1,40 @@
+// What an Engine holds; shared by the files that implement it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "troika/device/memory.h"
+#include "troika/engine/engine.h"
+#include "troika/graph/graph.h"
+#include "troika/runtime/executor.h"
+#include "troika/runtime/kv_cache.h"
+
+namespace troika::engine {
+
+// Declared so that what is used by others is destroyed after them.
+struct Engine::State {
+  explicit State(model::Model loaded) : model(std::move(loaded)) {}
+
+  model::Model model;
+  EngineOptions options;
+  graph::Graph graph;
+  device::SharedPool pool;
+  std::vector<std::unique_ptr<device::Device>> devices;
+  std::optional<runtime::KvCache> cache;
+  plan::Plan plan;
+  std::unique_ptr<runtime::Executor> executor;
+  Duration compile_time{};
+  // What time_prefill() and time_decode() measure with.
+  std::optional<runtime::SequenceId> bench_sequence;
+  std::vector<model::TokenId> measured_tokens;
+
+  // One pass over `tokens` of `sequence`, in pieces of at most batch_rows.
+  Result<runtime::Logits> feed(runtime::SequenceId sequence, std::span<const model::TokenId> tokens,
+                               runtime::WantLogits last);
+  // Brings the bench sequence to `depth` tokens and gives the `tokens` that follow.
+  Result<std::span<const model::TokenId>> prepare_bench(int64_t depth, int64_t tokens);
+};
+
+}  // namespace troika::engine

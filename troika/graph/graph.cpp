@@ -1,0 +1,63 @@
+#include "troika/graph/graph.h"
+
+#include <string>
+
+#include "troika/graph/arch/architectures.h"
+
+namespace troika::graph {
+
+std::string_view to_string(OpKind kind) {
+  switch (kind) {
+    case OpKind::kEmbed: return "embed";
+    case OpKind::kRopeTable: return "rope_table";
+    case OpKind::kRmsNorm: return "rms_norm";
+    case OpKind::kMatMul: return "mat_mul";
+    case OpKind::kRope: return "rope";
+    case OpKind::kKvWrite: return "kv_write";
+    case OpKind::kAttention: return "attention";
+    case OpKind::kSiluMul: return "silu_mul";
+    case OpKind::kAdd: return "add";
+    case OpKind::kGatherRows: return "gather_rows";
+  }
+  return "";
+}
+
+std::string_view to_string(Stage stage) {
+  switch (stage) {
+    case Stage::kInput: return "input";
+    case Stage::kG1: return "G1";
+    case Stage::kAttention: return "A";
+    case Stage::kG2: return "G2";
+    case Stage::kHead: return "head";
+  }
+  return "";
+}
+
+Result<Graph> build(const model::Model& model) {
+  const std::string& wanted = model.hyper_parameters().architecture;
+  std::string known;
+  for (const Architecture& architecture : architectures()) {
+    if (architecture.name == wanted) return architecture.build(model);
+    known += known.empty() ? "" : ", ";
+    known += architecture.name;
+  }
+  return make_error(ErrorCode::kUnsupported, "unsupported architecture \"{}\": supported are {}",
+                    wanted, known);
+}
+
+int64_t macs_per_row(const Graph& graph, OpId id, int64_t keys) {
+  const Op& op = graph.op(id);
+  switch (op.kind) {
+    case OpKind::kMatMul: return op.weight->rows * op.weight->cols;
+    case OpKind::kAttention: return 2 * op.heads.n_heads * op.heads.head_dim * keys;
+    default: return 0;
+  }
+}
+
+int64_t weight_bytes(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  if (op.weight == nullptr) return 0;
+  return op.kind == OpKind::kEmbed ? op.weight->row_bytes() : op.weight->bytes();
+}
+
+}  // namespace troika::graph

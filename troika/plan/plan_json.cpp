@@ -1,0 +1,162 @@
+// The Plan record as JSON.
+#include <nlohmann/json.hpp>
+
+#include "troika/plan/plan.h"
+
+namespace troika::plan {
+namespace {
+
+using nlohmann::json;
+
+// Bounds on what is read: far above any real plan, far below what would hurt.
+constexpr size_t kMaxPlanBytes = size_t{16} << 20;
+constexpr int64_t kMaxRows = int64_t{1} << 24;
+constexpr int64_t kMaxLayers = 100'000;
+
+Result<const json*> field(const json& object, const std::string& path, const char* key) {
+  if (!object.is_object()) {
+    return make_error(ErrorCode::kInvalidData, "plan: {} is not an object", path);
+  }
+  const auto found = object.find(key);
+  if (found == object.end()) {
+    return make_error(ErrorCode::kInvalidData, "plan: {}.{} is missing", path, key);
+  }
+  return &*found;
+}
+
+Result<std::string> string_field(const json& object, const std::string& path, const char* key) {
+  ASSIGN_OR_RETURN(const json* value, field(object, path, key));
+  if (!value->is_string()) {
+    return make_error(ErrorCode::kInvalidData, "plan: {}.{} is not a string", path, key);
+  }
+  return value->get<std::string>();
+}
+
+Result<int64_t> int_field(const json& object, const std::string& path, const char* key, int64_t least,
+                          int64_t most) {
+  ASSIGN_OR_RETURN(const json* value, field(object, path, key));
+  // Unsigned numbers above the signed range must not wrap into it.
+  const bool fits = value->is_number_integer() &&
+                    (!value->is_number_unsigned() || value->get<uint64_t>() <= INT64_MAX);
+  if (!fits || value->get<int64_t>() < least || value->get<int64_t>() > most) {
+    return make_error(ErrorCode::kInvalidData, "plan: {}.{} is {}, not a whole number from {} to {}",
+                      path, key, value->dump(), least, most);
+  }
+  return value->get<int64_t>();
+}
+
+Result<const json*> array_field(const json& object, const std::string& path, const char* key) {
+  ASSIGN_OR_RETURN(const json* value, field(object, path, key));
+  if (!value->is_array()) {
+    return make_error(ErrorCode::kInvalidData, "plan: {}.{} is not an array", path, key);
+  }
+  return value;
+}
+
+Result<graph::Stage> stage_from(const std::string& name, const std::string& path) {
+  for (const graph::Stage stage : {graph::Stage::kInput, graph::Stage::kG1, graph::Stage::kAttention,
+                                   graph::Stage::kG2, graph::Stage::kHead}) {
+    if (to_string(stage) == name) return stage;
+  }
+  return make_error(ErrorCode::kInvalidData,
+                    "plan: {}.stage is \"{}\", not one of input, G1, A, G2, head", path, name);
+}
+
+Result<Placement> placement_from(const json& object, const std::string& path) {
+  Placement placement;
+  ASSIGN_OR_RETURN(const std::string stage, string_field(object, path, "stage"));
+  ASSIGN_OR_RETURN(placement.stage, stage_from(stage, path));
+  ASSIGN_OR_RETURN(const int64_t first, int_field(object, path, "first_layer", -1, kMaxLayers));
+  ASSIGN_OR_RETURN(const int64_t last, int_field(object, path, "last_layer", -1, kMaxLayers));
+  placement.first_layer = static_cast<int32_t>(first);
+  placement.last_layer = static_cast<int32_t>(last);
+  ASSIGN_OR_RETURN(const std::string cut, string_field(object, path, "cut"));
+  if (cut != to_string(Cut::kNone)) {
+    return make_error(ErrorCode::kInvalidData, "plan: {}.cut is \"{}\", not none", path, cut);
+  }
+  ASSIGN_OR_RETURN(placement.device, string_field(object, path, "device"));
+  return placement;
+}
+
+Result<RowsBucket> bucket_from(const json& object, const std::string& path) {
+  RowsBucket bucket;
+  ASSIGN_OR_RETURN(bucket.max_rows, int_field(object, path, "max_rows", 1, kMaxRows));
+  ASSIGN_OR_RETURN(const json* placements, array_field(object, path, "placements"));
+  for (size_t i = 0; i < placements->size(); ++i) {
+    ASSIGN_OR_RETURN(Placement placement, placement_from((*placements)[i],
+                                                         fmt::format("{}.placements[{}]", path, i)));
+    bucket.placements.push_back(std::move(placement));
+  }
+  return bucket;
+}
+
+}  // namespace
+
+std::string to_json(const Plan& plan) {
+  json buckets = json::array();
+  for (const RowsBucket& bucket : plan.buckets) {
+    json placements = json::array();
+    for (const Placement& placement : bucket.placements) {
+      placements.push_back({{"stage", to_string(placement.stage)},
+                            {"first_layer", placement.first_layer},
+                            {"last_layer", placement.last_layer},
+                            {"cut", to_string(placement.cut)},
+                            {"device", placement.device}});
+    }
+    buckets.push_back({{"max_rows", bucket.max_rows}, {"placements", std::move(placements)}});
+  }
+  return json{{"version", kPlanVersion},
+              {"model", fmt::format("{:016x}", plan.model_fingerprint)},
+              {"devices", plan.devices},
+              {"activations", plan.activations},
+              {"kv_type", plan.kv_type},
+              {"reason", plan.reason},
+              {"buckets", std::move(buckets)}}
+      .dump(2, ' ', false, json::error_handler_t::replace);
+}
+
+Result<Plan> from_json(std::string_view text) {
+  if (text.size() > kMaxPlanBytes) {
+    return make_error(ErrorCode::kInvalidData, "plan: {} bytes, more than the {} that a plan may have",
+                      text.size(), kMaxPlanBytes);
+  }
+  // Anything nested deeper is no plan; the parser itself has no bound on depth.
+  constexpr int kMaxDepth = 8;
+  const json root = json::parse(
+      text, [](int depth, json::parse_event_t, json&) { return depth <= kMaxDepth; }, false);
+  if (root.is_discarded()) return make_error(ErrorCode::kInvalidData, "plan: not valid JSON");
+
+  ASSIGN_OR_RETURN(const int64_t version, int_field(root, "plan", "version", 0, INT32_MAX));
+  if (version != kPlanVersion) {
+    return make_error(ErrorCode::kUnsupported, "plan: version {}, but this build reads version {}",
+                      version, kPlanVersion);
+  }
+  Plan plan;
+  ASSIGN_OR_RETURN(const std::string model, string_field(root, "plan", "model"));
+  size_t used = 0;
+  if (model.size() == 16 && model.find_first_not_of("0123456789abcdef") == std::string::npos) {
+    plan.model_fingerprint = std::stoull(model, &used, 16);
+  }
+  if (used != model.size() || model.empty()) {
+    return make_error(ErrorCode::kInvalidData, "plan: plan.model is \"{}\", not 16 hex digits", model);
+  }
+  ASSIGN_OR_RETURN(plan.activations, string_field(root, "plan", "activations"));
+  ASSIGN_OR_RETURN(plan.kv_type, string_field(root, "plan", "kv_type"));
+  ASSIGN_OR_RETURN(plan.reason, string_field(root, "plan", "reason"));
+  ASSIGN_OR_RETURN(const json* devices, array_field(root, "plan", "devices"));
+  for (const json& device : *devices) {
+    if (!device.is_string()) {
+      return make_error(ErrorCode::kInvalidData, "plan: plan.devices holds something else than names");
+    }
+    plan.devices.push_back(device.get<std::string>());
+  }
+  ASSIGN_OR_RETURN(const json* buckets, array_field(root, "plan", "buckets"));
+  for (size_t i = 0; i < buckets->size(); ++i) {
+    ASSIGN_OR_RETURN(RowsBucket bucket,
+                     bucket_from((*buckets)[i], fmt::format("plan.buckets[{}]", i)));
+    plan.buckets.push_back(std::move(bucket));
+  }
+  return plan;
+}
+
+}  // namespace troika::plan
