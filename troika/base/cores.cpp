@@ -30,8 +30,8 @@ Status pin_this_thread(std::span<const int> cores) {
     if (core >= 0 && core < CPU_SETSIZE) CPU_SET(core, &set);
   }
   if (sched_setaffinity(0, sizeof(set), &set) != 0) {
-    return make_error(ErrorCode::kInvalidArgument, "cannot use core(s) {}: not there or not allowed",
-                      fmt::join(cores, ","));
+    return make_error(ErrorCode::kInvalidArgument,
+                      "cannot use core(s) {}: not there or not allowed", fmt::join(cores, ","));
   }
   return {};
 }

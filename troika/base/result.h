@@ -59,18 +59,18 @@ tl::unexpected<Error> make_error(ErrorCode code, fmt::format_string<Args...> for
 #define TROIKA_CONCAT(a, b) TROIKA_CONCAT_(a, b)
 
 // Returns the error of `expr` (a Status or Result) from the enclosing function.
-#define RETURN_IF_ERROR(expr)                                                     \
-  do {                                                                            \
-    if (auto return_if_error = (expr); !return_if_error) {                        \
+#define RETURN_IF_ERROR(expr)                                                       \
+  do {                                                                              \
+    if (auto return_if_error = (expr); !return_if_error) {                          \
       return ::tl::unexpected<::troika::Error>(std::move(return_if_error).error()); \
-    }                                                                             \
+    }                                                                               \
   } while (false)
 
 // ASSIGN_OR_RETURN(auto x, f()): x gets the value, or the error is returned.
 #define ASSIGN_OR_RETURN(lhs, expr) ASSIGN_OR_RETURN_(TROIKA_CONCAT(result_, __LINE__), lhs, expr)
-#define ASSIGN_OR_RETURN_(result, lhs, expr)                                 \
-  auto result = (expr);                                                      \
-  if (!result) {                                                             \
-    return ::tl::unexpected<::troika::Error>(std::move(result).error());     \
-  }                                                                          \
+#define ASSIGN_OR_RETURN_(result, lhs, expr)                             \
+  auto result = (expr);                                                  \
+  if (!result) {                                                         \
+    return ::tl::unexpected<::troika::Error>(std::move(result).error()); \
+  }                                                                      \
   lhs = std::move(*result)

@@ -19,8 +19,7 @@ std::string to_chrome_json(const Trace& trace) {
   json events = json::array();
   std::map<std::string, int> lanes;
   for (const TraceEvent& event : trace.events) {
-    const auto [lane, is_new] =
-        lanes.emplace(event.device, static_cast<int>(lanes.size()) + 1);
+    const auto [lane, is_new] = lanes.emplace(event.device, static_cast<int>(lanes.size()) + 1);
     if (is_new) {
       events.push_back({{"name", "thread_name"},
                         {"ph", "M"},

@@ -4,9 +4,12 @@ namespace troika::device {
 
 std::string_view to_string(DeviceKind kind) {
   switch (kind) {
-    case DeviceKind::kCpu: return "cpu";
-    case DeviceKind::kGpu: return "gpu";
-    case DeviceKind::kNpu: return "npu";
+    case DeviceKind::kCpu:
+      return "cpu";
+    case DeviceKind::kGpu:
+      return "gpu";
+    case DeviceKind::kNpu:
+      return "npu";
   }
   return "";
 }

@@ -4,8 +4,8 @@
 // Life of a piece of work: compile() once (slow), then submit() any number of times (asynchronous,
 // in order), each giving a Fence; stats() tells afterwards when it ran.
 //
-// Threads: compile(), submit() and stats() are called from one control thread at a time. Errors come
-// as Results or through the fence; no exception leaves a device's folder.
+// Threads: compile(), submit() and stats() are called from one control thread at a time. Errors
+// come as Results or through the fence; no exception leaves a device's folder.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct DeviceInfo {
   std::vector<int> cores;   // cores of this machine that it computes on; empty: none of them
   // Rows for which kernels exist; empty: any number.
   std::vector<int64_t> standard_rows;
-  int64_t n_tile = 1;  // outputs of a product are cut on multiples of this
+  int64_t n_tile = 1;           // outputs of a product are cut on multiples of this
   bool unified_memory = true;   // computes in the shared pool, without copies
   bool paged_attention = true;  // reads the KV cache through block tables
   int64_t capacity_bytes = 0;   // memory that it can hold; 0: all of the machine's
@@ -59,11 +59,11 @@ struct SequenceView {
 // A ragged batch as devices see it; borrowed until the fence of the last task that uses it.
 struct BatchView {
   int64_t n_rows = 0;
-  std::span<const int32_t> tokens;       // [n_rows]
-  std::span<const int32_t> positions;    // [n_rows]
+  std::span<const int32_t> tokens;     // [n_rows]
+  std::span<const int32_t> positions;  // [n_rows]
   std::span<const SequenceView> sequences;
-  std::span<const int32_t> logit_rows;   // rows whose logits are wanted, ascending
-  std::byte* kv = nullptr;               // the KV cache, laid out by `kv_layout`
+  std::span<const int32_t> logit_rows;  // rows whose logits are wanted, ascending
+  std::byte* kv = nullptr;              // the KV cache, laid out by `kv_layout`
   KvLayout kv_layout;
 };
 
@@ -104,8 +104,8 @@ class Device {
 
   virtual Result<std::unique_ptr<Kernel>> compile(const Program& program) = 0;
 
-  // Queues the kernel behind everything submitted before and behind `waits`. The bindings' arrays and
-  // the kernel must live until the fence is reached. kDeviceFailed if the device is lost.
+  // Queues the kernel behind everything submitted before and behind `waits`. The bindings' arrays
+  // and the kernel must live until the fence is reached. kDeviceFailed if the device is lost.
   virtual Result<Fence> submit(const Kernel& kernel, const Bindings& bindings,
                                std::span<const Fence> waits) = 0;
 

@@ -21,7 +21,8 @@ Result<std::vector<DeviceSpec>> parse_device_string(std::string_view text);
 
 // Gives each spec its cores: those after @, which must be among `allowed`; the others share evenly
 // what no spec names (all of `allowed` if nothing is left). `limit` caps the cores of all devices
-// together (0: no limit): cores that were not asked for by number are given up first, from the last.
+// together (0: no limit): cores that were not asked for by number are given up first, from the
+// last.
 Result<std::vector<std::vector<int>>> assign_cores(const std::vector<DeviceSpec>& specs,
                                                    const std::vector<int>& allowed, int limit);
 

@@ -10,7 +10,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(DeviceString, ReadsNamesInstancesAndCores) {
-  const auto specs = parse_device_string("cpu@0-1,opencl:pocl@2,openvino:CPU,systolic:snapdragon-8-gen-3");
+  const auto specs =
+      parse_device_string("cpu@0-1,opencl:pocl@2,openvino:CPU,systolic:snapdragon-8-gen-3");
   ASSERT_TRUE(specs.has_value());
   ASSERT_EQ(specs->size(), 4u);
   EXPECT_EQ((*specs)[0].name, "cpu");
@@ -33,8 +34,9 @@ TEST_P(BadDeviceString, IsRefusedByName) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, BadDeviceString,
                          ::testing::Values("", ",", "cpu,", "cpu@", "cpu@x", "cpu@-1", "cpu@1-0",
-                                           "cpu@0-", "cpu@0-99999999999", "cpu@5000", "cpu:", "cpu:@1",
-                                           "@1", "c p u", "cpu,cpu", "cpu@1@2", "cpu:a/b"));
+                                           "cpu@0-", "cpu@0-99999999999", "cpu@5000",
+                                           "cpu:", "cpu:@1", "@1", "c p u", "cpu,cpu", "cpu@1@2",
+                                           "cpu:a/b"));
 
 std::vector<std::vector<int>> assign(const char* text, const std::vector<int>& allowed, int limit) {
   const auto specs = parse_device_string(text);
@@ -47,18 +49,22 @@ std::vector<std::vector<int>> assign(const char* text, const std::vector<int>& a
 TEST(AssignCores, SharesWhatNobodyNames) {
   EXPECT_THAT(assign("cpu", {0, 1}, 0), ElementsAre(ElementsAre(0, 1)));
   EXPECT_THAT(assign("cpu@1", {0, 1}, 0), ElementsAre(ElementsAre(1)));
-  EXPECT_THAT(assign("cpu@0,openvino", {0, 1, 2}, 0), ElementsAre(ElementsAre(0), ElementsAre(1, 2)));
-  EXPECT_THAT(assign("cpu,openvino", {0, 1, 4, 5}, 0), ElementsAre(ElementsAre(0, 1), ElementsAre(4, 5)));
+  EXPECT_THAT(assign("cpu@0,openvino", {0, 1, 2}, 0),
+              ElementsAre(ElementsAre(0), ElementsAre(1, 2)));
+  EXPECT_THAT(assign("cpu,openvino", {0, 1, 4, 5}, 0),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(4, 5)));
 }
 
 TEST(AssignCores, SharesAllWhenNothingIsLeft) {
-  EXPECT_THAT(assign("cpu@0-1,openvino", {0, 1}, 0), ElementsAre(ElementsAre(0, 1), ElementsAre(0, 1)));
+  EXPECT_THAT(assign("cpu@0-1,openvino", {0, 1}, 0),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(0, 1)));
   EXPECT_THAT(assign("cpu,openvino", {3}, 0), ElementsAre(ElementsAre(3), ElementsAre(3)));
 }
 
 TEST(AssignCores, LimitTakesUnnamedCoresFirst) {
   EXPECT_THAT(assign("cpu", {0, 1, 2, 3}, 2), ElementsAre(ElementsAre(0, 1)));
-  EXPECT_THAT(assign("cpu@0-1,openvino", {0, 1, 2, 3}, 3), ElementsAre(ElementsAre(0, 1), ElementsAre(2)));
+  EXPECT_THAT(assign("cpu@0-1,openvino", {0, 1, 2, 3}, 3),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(2)));
   EXPECT_THAT(assign("cpu", {0, 1}, 64), ElementsAre(ElementsAre(0, 1)));
 }
 

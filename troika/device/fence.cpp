@@ -29,8 +29,7 @@ void Timeline::fail(Error error) {
 }
 
 bool Timeline::finished(uint64_t value) const {
-  return value_.load(std::memory_order_seq_cst) >= value ||
-         failed_.load(std::memory_order_seq_cst);
+  return value_.load(std::memory_order_seq_cst) >= value || failed_.load(std::memory_order_seq_cst);
 }
 
 Status Timeline::outcome(uint64_t value) const {

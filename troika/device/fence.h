@@ -54,8 +54,8 @@ class Timeline {
   const Clock& clock_;
   std::atomic<uint64_t> value_{0};
   std::atomic<bool> failed_{false};
-  // Waiters count themselves before they check again and sleep, so that signal() takes the lock only
-  // when somebody sleeps.
+  // Waiters count themselves before they check again and sleep, so that signal() takes the lock
+  // only when somebody sleeps.
   mutable std::atomic<int> waiters_{0};
   mutable std::mutex mutex_;
   mutable std::condition_variable condition_;

@@ -27,8 +27,9 @@ Status check(const EngineOptions& options) {
                       options.batch_rows, kMaxBatchRows);
   }
   if (options.max_sequences < 1 || options.max_logit_rows < 1) {
-    return make_error(ErrorCode::kInvalidArgument, "{} sequences and {} rows of logits: use 1 or more",
-                      options.max_sequences, options.max_logit_rows);
+    return make_error(ErrorCode::kInvalidArgument,
+                      "{} sequences and {} rows of logits: use 1 or more", options.max_sequences,
+                      options.max_logit_rows);
   }
   return {};
 }
@@ -43,10 +44,10 @@ Result<device::KvLayout> kv_layout(const graph::Graph& graph, const EngineOption
       (options.context + device::kKvBlockTokens - 1) / device::kKvBlockTokens;
   layout.n_blocks = per_sequence * options.max_sequences;
   // In floating point first: the product may not fit an integer.
-  const double bytes = 2.0 * static_cast<double>(layout.n_layers * layout.n_kv_heads) *
-                       static_cast<double>(layout.n_blocks) *
-                       static_cast<double>(layout.block_elements() *
-                                           device::kv_type_bytes(layout.type));
+  const double bytes =
+      2.0 * static_cast<double>(layout.n_layers * layout.n_kv_heads) *
+      static_cast<double>(layout.n_blocks) *
+      static_cast<double>(layout.block_elements() * device::kv_type_bytes(layout.type));
   const auto memory = static_cast<double>(physical_memory_bytes());
   if (bytes > memory) {
     return make_error(ErrorCode::kOutOfMemory,
@@ -66,10 +67,13 @@ std::string_view kv_type_name(device::KvType type) {
 std::string_view to_string(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:
-    case FinishReason::kStopString: return "stop";
+    case FinishReason::kStopString:
+      return "stop";
     case FinishReason::kLength:
-    case FinishReason::kContextFull: return "length";
-    case FinishReason::kCancelled: return "cancelled";
+    case FinishReason::kContextFull:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
   }
   return "";
 }
@@ -85,7 +89,8 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineO
   if (s.options.context == 0) s.options.context = s.model.hyper_parameters().n_ctx_train;
   RETURN_IF_ERROR(check(s.options));
   // A pass is never longer than the context.
-  s.options.batch_rows = std::min(s.options.batch_rows, s.options.context * s.options.max_sequences);
+  s.options.batch_rows =
+      std::min(s.options.batch_rows, s.options.context * s.options.max_sequences);
 
   ASSIGN_OR_RETURN(s.graph, graph::build(s.model));
   device::OpenOptions open_options;
@@ -105,8 +110,8 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineO
   runtime::ExecutorOptions executor_options;
   executor_options.max_logit_rows = s.options.max_logit_rows;
   executor_options.trace = s.options.trace;
-  ASSIGN_OR_RETURN(s.executor, runtime::Executor::create(s.graph, s.plan, s.devices, s.pool, *s.cache,
-                                                         executor_options));
+  ASSIGN_OR_RETURN(s.executor, runtime::Executor::create(s.graph, s.plan, s.devices, s.pool,
+                                                         *s.cache, executor_options));
   s.compile_time = system_clock().now() - start;
   return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }

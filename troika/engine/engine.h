@@ -82,9 +82,9 @@ class Session {
 
   // Makes `prompt` the session's whole content (the part that it shares with what the session holds
   // already is kept, not computed again) and generates after it. `on_text` gets each new piece of
-  // whole UTF-8 text; false ends the answer (kCancelled, which is no error). `cancel` may be set from
-  // a signal handler: the answer ends after the running pass.
-  // kContextFull, with both counts, if the prompt does not fit; then nothing has changed.
+  // whole UTF-8 text; false ends the answer (kCancelled, which is no error). `cancel` may be set
+  // from a signal handler: the answer ends after the running pass. kContextFull, with both counts,
+  // if the prompt does not fit; then nothing has changed.
   Result<Answer> generate(std::span<const model::TokenId> prompt, const GenerateOptions& options,
                           const std::function<bool(std::string_view)>& on_text = {},
                           const std::atomic<bool>* cancel = nullptr);

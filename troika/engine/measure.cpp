@@ -38,16 +38,15 @@ Result<NllResult> Engine::score(std::span<const model::TokenId> ids,
   NllResult result;
   const TimePoint start = system_clock().now();
   const auto window = static_cast<size_t>(s.options.context);
-  const auto piece =
-      static_cast<size_t>(std::min(s.options.batch_rows, s.options.max_logit_rows));
+  const auto piece = static_cast<size_t>(std::min(s.options.batch_rows, s.options.max_logit_rows));
   const runtime::SequenceId sequence = s.cache->new_sequence();
   Status status;
   for (size_t begin = 0; begin < ids.size() && status;) {
     const size_t in_window = begin % window;
     if (in_window == 0) s.cache->truncate(sequence, 0);
     const size_t count = std::min({piece, ids.size() - begin, window - in_window});
-    const Result<runtime::Logits> logits = s.executor->forward(
-        {{{sequence, ids.subspan(begin, count), runtime::WantLogits::kAll}}});
+    const Result<runtime::Logits> logits =
+        s.executor->forward({{{sequence, ids.subspan(begin, count), runtime::WantLogits::kAll}}});
     if (!logits) {
       status = tl::unexpected<Error>(logits.error());
       break;
@@ -60,7 +59,8 @@ Result<NllResult> Engine::score(std::span<const model::TokenId> ids,
     }
     begin += count;
     if (progress && !progress(static_cast<int64_t>(begin), static_cast<int64_t>(ids.size()))) {
-      status = make_error(ErrorCode::kCancelled, "stopped after {} of {} tokens", begin, ids.size());
+      status =
+          make_error(ErrorCode::kCancelled, "stopped after {} of {} tokens", begin, ids.size());
     }
   }
   s.cache->release(sequence);
@@ -69,7 +69,8 @@ Result<NllResult> Engine::score(std::span<const model::TokenId> ids,
   return result;
 }
 
-Result<std::span<const model::TokenId>> Engine::State::prepare_bench(int64_t depth, int64_t tokens) {
+Result<std::span<const model::TokenId>> Engine::State::prepare_bench(int64_t depth,
+                                                                     int64_t tokens) {
   if (!bench_sequence) bench_sequence = cache->new_sequence();
   if (static_cast<int64_t>(measured_tokens.size()) < depth + tokens) {
     measured_tokens = bench_tokens(depth + tokens, graph.n_vocab);

@@ -8,7 +8,8 @@ namespace troika::engine {
 // Text on its way to the reader: whole UTF-8 sequences, nothing that may become a stop string.
 class Session::TextStream {
  public:
-  TextStream(const std::vector<std::string>& stop, const std::function<bool(std::string_view)>& sink)
+  TextStream(const std::vector<std::string>& stop,
+             const std::function<bool(std::string_view)>& sink)
       : stop_(stop), sink_(sink) {}
 
   // False if the reader wants no more.
@@ -110,14 +111,15 @@ Result<std::span<const float>> Session::prefill(std::span<const model::TokenId> 
   std::span<const float> logits;
   const auto piece = static_cast<size_t>(s.options.batch_rows);
   while (tokens_.size() < prompt.size()) {
-    if (is_set(cancel)) return make_error(ErrorCode::kCancelled, "stopped while reading the prompt");
+    if (is_set(cancel))
+      return make_error(ErrorCode::kCancelled, "stopped while reading the prompt");
     const std::span<const model::TokenId> next =
         prompt.subspan(tokens_.size(), std::min(piece, prompt.size() - tokens_.size()));
-    ASSIGN_OR_RETURN(const runtime::Logits given,
-                     s.feed(sequence_, next,
-                            tokens_.size() + next.size() == prompt.size()
-                                ? runtime::WantLogits::kLast
-                                : runtime::WantLogits::kNone));
+    ASSIGN_OR_RETURN(
+        const runtime::Logits given,
+        s.feed(sequence_, next,
+               tokens_.size() + next.size() == prompt.size() ? runtime::WantLogits::kLast
+                                                             : runtime::WantLogits::kNone));
     tokens_.insert(tokens_.end(), next.begin(), next.end());
     if (given.rows > 0) logits = given.row(0);
   }

@@ -24,8 +24,8 @@ const model::Weight* Builder::weight(std::string_view name, int64_t cols) {
   if (!status_) return nullptr;
   const model::Weight* found = graph_.model->find(name);
   if (found == nullptr) {
-    status_ = make_error(ErrorCode::kInvalidData, "the model has no tensor {}: the file is incomplete",
-                         name);
+    status_ = make_error(ErrorCode::kInvalidData,
+                         "the model has no tensor {}: the file is incomplete", name);
   } else if (found->cols != cols) {
     status_ = make_error(ErrorCode::kInvalidData,
                          "tensor {} has {} inputs, but {} are wanted: the file contradicts itself",
@@ -139,9 +139,10 @@ Result<Graph> Builder::finish(TensorId logits) {
   RETURN_IF_ERROR(status_);
   graph_.logits = logits;
   if (width(logits) != graph_.n_vocab) {
-    return make_error(ErrorCode::kInvalidData,
-                      "the output matrix has {} rows for a vocabulary of {}: the file contradicts itself",
-                      width(logits), graph_.n_vocab);
+    return make_error(
+        ErrorCode::kInvalidData,
+        "the output matrix has {} rows for a vocabulary of {}: the file contradicts itself",
+        width(logits), graph_.n_vocab);
   }
   return std::move(graph_);
 }

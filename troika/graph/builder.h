@@ -26,7 +26,8 @@ class Builder {
   TensorId add(TensorId a, TensorId b);
   TensorId gather_rows(TensorId x);
 
-  // The finished graph; the first error met on the way (a missing tensor, a shape that does not fit).
+  // The finished graph; the first error met on the way (a missing tensor, a shape that does not
+  // fit).
   Result<Graph> finish(TensorId logits);
 
  private:

@@ -8,27 +8,42 @@ namespace troika::graph {
 
 std::string_view to_string(OpKind kind) {
   switch (kind) {
-    case OpKind::kEmbed: return "embed";
-    case OpKind::kRopeTable: return "rope_table";
-    case OpKind::kRmsNorm: return "rms_norm";
-    case OpKind::kMatMul: return "mat_mul";
-    case OpKind::kRope: return "rope";
-    case OpKind::kKvWrite: return "kv_write";
-    case OpKind::kAttention: return "attention";
-    case OpKind::kSiluMul: return "silu_mul";
-    case OpKind::kAdd: return "add";
-    case OpKind::kGatherRows: return "gather_rows";
+    case OpKind::kEmbed:
+      return "embed";
+    case OpKind::kRopeTable:
+      return "rope_table";
+    case OpKind::kRmsNorm:
+      return "rms_norm";
+    case OpKind::kMatMul:
+      return "mat_mul";
+    case OpKind::kRope:
+      return "rope";
+    case OpKind::kKvWrite:
+      return "kv_write";
+    case OpKind::kAttention:
+      return "attention";
+    case OpKind::kSiluMul:
+      return "silu_mul";
+    case OpKind::kAdd:
+      return "add";
+    case OpKind::kGatherRows:
+      return "gather_rows";
   }
   return "";
 }
 
 std::string_view to_string(Stage stage) {
   switch (stage) {
-    case Stage::kInput: return "input";
-    case Stage::kG1: return "G1";
-    case Stage::kAttention: return "A";
-    case Stage::kG2: return "G2";
-    case Stage::kHead: return "head";
+    case Stage::kInput:
+      return "input";
+    case Stage::kG1:
+      return "G1";
+    case Stage::kAttention:
+      return "A";
+    case Stage::kG2:
+      return "G2";
+    case Stage::kHead:
+      return "head";
   }
   return "";
 }
@@ -48,9 +63,12 @@ Result<Graph> build(const model::Model& model) {
 int64_t macs_per_row(const Graph& graph, OpId id, int64_t keys) {
   const Op& op = graph.op(id);
   switch (op.kind) {
-    case OpKind::kMatMul: return op.weight->rows * op.weight->cols;
-    case OpKind::kAttention: return 2 * op.heads.n_heads * op.heads.head_dim * keys;
-    default: return 0;
+    case OpKind::kMatMul:
+      return op.weight->rows * op.weight->cols;
+    case OpKind::kAttention:
+      return 2 * op.heads.n_heads * op.heads.head_dim * keys;
+    default:
+      return 0;
   }
 }
 

@@ -94,7 +94,8 @@ Result<Graph> build(const model::Model& model);
 
 // Multiply-adds of an operator for one row that sees `keys` keys (only Attention looks at those).
 int64_t macs_per_row(const Graph& graph, OpId op, int64_t keys);
-// Stored bytes of weight that an operator reads, whatever the number of rows (an embedding: per row).
+// Stored bytes of weight that an operator reads, whatever the number of rows (an embedding: per
+// row).
 int64_t weight_bytes(const Graph& graph, OpId op);
 
 }  // namespace troika::graph

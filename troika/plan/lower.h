@@ -26,7 +26,7 @@ struct MemoryPlan {
 
 // A piece of work for one device, in the order in which it is queued there.
 struct Task {
-  std::string name;   // "G1 layer 3"
+  std::string name;    // "G1 layer 3"
   int32_t device = 0;  // index into Plan::devices
   graph::Stage stage = graph::Stage::kInput;
   int32_t layer = -1;
@@ -36,7 +36,7 @@ struct Task {
   int64_t weight_bytes = 0;
   int64_t macs_per_row = 0;
   int64_t activation_bytes_per_row = 0;
-  int64_t macs_per_key = 0;      // Attention: for every key that a row sees
+  int64_t macs_per_key = 0;  // Attention: for every key that a row sees
 };
 
 struct TaskList {

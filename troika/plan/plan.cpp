@@ -8,11 +8,13 @@
 namespace troika::plan {
 namespace {
 
-constexpr std::array kLayerStages = {graph::Stage::kG1, graph::Stage::kAttention, graph::Stage::kG2};
+constexpr std::array kLayerStages = {graph::Stage::kG1, graph::Stage::kAttention,
+                                     graph::Stage::kG2};
 constexpr std::array kOuterStages = {graph::Stage::kInput, graph::Stage::kHead};
 
 std::string place_name(graph::Stage stage, int32_t layer) {
-  return layer < 0 ? std::string(to_string(stage)) : fmt::format("{} layer {}", to_string(stage), layer);
+  return layer < 0 ? std::string(to_string(stage))
+                   : fmt::format("{} layer {}", to_string(stage), layer);
 }
 
 bool is_outer(graph::Stage stage) {
@@ -52,8 +54,9 @@ Status check_coverage(const graph::Graph& graph, const RowsBucket& bucket, Cover
   const auto once = [&](graph::Stage stage, int32_t layer) -> Status {
     const int count = coverage[{stage, layer}];
     if (count == 1) return {};
-    return make_error(ErrorCode::kInvalidData, "plan: bucket of {} rows, {} is placed {} times, not once",
-                      bucket.max_rows, place_name(stage, layer), count);
+    return make_error(ErrorCode::kInvalidData,
+                      "plan: bucket of {} rows, {} is placed {} times, not once", bucket.max_rows,
+                      place_name(stage, layer), count);
   };
   for (const graph::Stage stage : kOuterStages) RETURN_IF_ERROR(once(stage, -1));
   for (int32_t layer = 0; layer < graph.n_layers; ++layer) {
@@ -66,7 +69,8 @@ Status check_coverage(const graph::Graph& graph, const RowsBucket& bucket, Cover
 
 std::string_view to_string(Cut cut) {
   switch (cut) {
-    case Cut::kNone: return "none";
+    case Cut::kNone:
+      return "none";
   }
   return "";
 }
@@ -100,7 +104,8 @@ Plan single_device_plan(const graph::Graph& graph, const std::string& device, in
 
 Status check(const Plan& plan, const graph::Graph& graph) {
   if (plan.model_fingerprint != graph.model->fingerprint()) {
-    return make_error(ErrorCode::kInvalidData, "plan: made for model {:016x}, but this one is {:016x}",
+    return make_error(ErrorCode::kInvalidData,
+                      "plan: made for model {:016x}, but this one is {:016x}",
                       plan.model_fingerprint, graph.model->fingerprint());
   }
   if (plan.devices.empty()) return make_error(ErrorCode::kInvalidData, "plan: names no device");

@@ -1,8 +1,8 @@
 // Plan: the decisions. Who computes which part of the forward pass, for each number of rows; plain
 // JSON that a person can read and diff.
 //
-// A plan names operators by stage and layer range, so that it stays short however deep the model is.
-// The only cut that is lowered so far is kNone (a stage runs whole on one device).
+// A plan names operators by stage and layer range, so that it stays short however deep the model
+// is. The only cut that is lowered so far is kNone (a stage runs whole on one device).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ inline constexpr int kPlanVersion = 1;
 enum class Cut { kNone };
 std::string_view to_string(Cut cut);  // "none"
 
-// Who computes the operators of a stage in layers [first_layer, last_layer] (-1, -1 outside layers).
+// Who computes the operators of a stage in layers [first_layer, last_layer] (-1, -1 outside
+// layers).
 struct Placement {
   graph::Stage stage = graph::Stage::kInput;
   int32_t first_layer = -1;

@@ -32,15 +32,16 @@ Result<std::string> string_field(const json& object, const std::string& path, co
   return value->get<std::string>();
 }
 
-Result<int64_t> int_field(const json& object, const std::string& path, const char* key, int64_t least,
-                          int64_t most) {
+Result<int64_t> int_field(const json& object, const std::string& path, const char* key,
+                          int64_t least, int64_t most) {
   ASSIGN_OR_RETURN(const json* value, field(object, path, key));
   // Unsigned numbers above the signed range must not wrap into it.
   const bool fits = value->is_number_integer() &&
                     (!value->is_number_unsigned() || value->get<uint64_t>() <= INT64_MAX);
   if (!fits || value->get<int64_t>() < least || value->get<int64_t>() > most) {
-    return make_error(ErrorCode::kInvalidData, "plan: {}.{} is {}, not a whole number from {} to {}",
-                      path, key, value->dump(), least, most);
+    return make_error(ErrorCode::kInvalidData,
+                      "plan: {}.{} is {}, not a whole number from {} to {}", path, key,
+                      value->dump(), least, most);
   }
   return value->get<int64_t>();
 }
@@ -54,8 +55,9 @@ Result<const json*> array_field(const json& object, const std::string& path, con
 }
 
 Result<graph::Stage> stage_from(const std::string& name, const std::string& path) {
-  for (const graph::Stage stage : {graph::Stage::kInput, graph::Stage::kG1, graph::Stage::kAttention,
-                                   graph::Stage::kG2, graph::Stage::kHead}) {
+  for (const graph::Stage stage :
+       {graph::Stage::kInput, graph::Stage::kG1, graph::Stage::kAttention, graph::Stage::kG2,
+        graph::Stage::kHead}) {
     if (to_string(stage) == name) return stage;
   }
   return make_error(ErrorCode::kInvalidData,
@@ -83,8 +85,8 @@ Result<RowsBucket> bucket_from(const json& object, const std::string& path) {
   ASSIGN_OR_RETURN(bucket.max_rows, int_field(object, path, "max_rows", 1, kMaxRows));
   ASSIGN_OR_RETURN(const json* placements, array_field(object, path, "placements"));
   for (size_t i = 0; i < placements->size(); ++i) {
-    ASSIGN_OR_RETURN(Placement placement, placement_from((*placements)[i],
-                                                         fmt::format("{}.placements[{}]", path, i)));
+    ASSIGN_OR_RETURN(Placement placement,
+                     placement_from((*placements)[i], fmt::format("{}.placements[{}]", path, i)));
     bucket.placements.push_back(std::move(placement));
   }
   return bucket;
@@ -105,20 +107,19 @@ std::string to_json(const Plan& plan) {
     }
     buckets.push_back({{"max_rows", bucket.max_rows}, {"placements", std::move(placements)}});
   }
-  return json{{"version", kPlanVersion},
-              {"model", fmt::format("{:016x}", plan.model_fingerprint)},
-              {"devices", plan.devices},
-              {"activations", plan.activations},
-              {"kv_type", plan.kv_type},
-              {"reason", plan.reason},
-              {"buckets", std::move(buckets)}}
+  return json{
+      {"version", kPlanVersion},      {"model", fmt::format("{:016x}", plan.model_fingerprint)},
+      {"devices", plan.devices},      {"activations", plan.activations},
+      {"kv_type", plan.kv_type},      {"reason", plan.reason},
+      {"buckets", std::move(buckets)}}
       .dump(2, ' ', false, json::error_handler_t::replace);
 }
 
 Result<Plan> from_json(std::string_view text) {
   if (text.size() > kMaxPlanBytes) {
-    return make_error(ErrorCode::kInvalidData, "plan: {} bytes, more than the {} that a plan may have",
-                      text.size(), kMaxPlanBytes);
+    return make_error(ErrorCode::kInvalidData,
+                      "plan: {} bytes, more than the {} that a plan may have", text.size(),
+                      kMaxPlanBytes);
   }
   // Anything nested deeper is no plan; the parser itself has no bound on depth.
   constexpr int kMaxDepth = 8;
@@ -138,7 +139,8 @@ Result<Plan> from_json(std::string_view text) {
     plan.model_fingerprint = std::stoull(model, &used, 16);
   }
   if (used != model.size() || model.empty()) {
-    return make_error(ErrorCode::kInvalidData, "plan: plan.model is \"{}\", not 16 hex digits", model);
+    return make_error(ErrorCode::kInvalidData, "plan: plan.model is \"{}\", not 16 hex digits",
+                      model);
   }
   ASSIGN_OR_RETURN(plan.activations, string_field(root, "plan", "activations"));
   ASSIGN_OR_RETURN(plan.kv_type, string_field(root, "plan", "kv_type"));
@@ -146,7 +148,8 @@ Result<Plan> from_json(std::string_view text) {
   ASSIGN_OR_RETURN(const json* devices, array_field(root, "plan", "devices"));
   for (const json& device : *devices) {
     if (!device.is_string()) {
-      return make_error(ErrorCode::kInvalidData, "plan: plan.devices holds something else than names");
+      return make_error(ErrorCode::kInvalidData,
+                        "plan: plan.devices holds something else than names");
     }
     plan.devices.push_back(device.get<std::string>());
   }

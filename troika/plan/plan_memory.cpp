@@ -8,7 +8,9 @@ namespace {
 
 constexpr int64_t kSlotAlignment = 64;  // a cache line, and the widest vector
 
-int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 // When a tensor is written first and read last, as numbers of operators.
 struct Lifetime {
@@ -18,7 +20,8 @@ struct Lifetime {
   int64_t bytes = 0;
 };
 
-std::vector<Lifetime> lifetimes(const graph::Graph& graph, int64_t max_rows, int64_t max_logit_rows) {
+std::vector<Lifetime> lifetimes(const graph::Graph& graph, int64_t max_rows,
+                                int64_t max_logit_rows) {
   std::vector<Lifetime> all(graph.tensors.size());
   for (size_t i = 0; i < all.size(); ++i) {
     const graph::Tensor& tensor = graph.tensors[i];

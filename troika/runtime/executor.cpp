@@ -13,7 +13,7 @@ namespace {
 struct Schedule {
   int64_t max_rows = 0;
   plan::TaskList list;
-  std::vector<std::unique_ptr<device::Kernel>> kernels;          // by task
+  std::vector<std::unique_ptr<device::Kernel>> kernels;   // by task
   std::vector<std::vector<device::TensorView>> bindings;  // by task
   const float* logits = nullptr;
   int64_t logits_stride = 0;  // floats
@@ -159,8 +159,9 @@ Status Executor::State::check(const Batch& batch) const {
                       schedules.back().max_rows, rows);
   }
   if (logit_rows > options.max_logit_rows) {
-    return make_error(ErrorCode::kInvalidArgument, "logits of {} rows are wanted, {} at most are given",
-                      logit_rows, options.max_logit_rows);
+    return make_error(ErrorCode::kInvalidArgument,
+                      "logits of {} rows are wanted, {} at most are given", logit_rows,
+                      options.max_logit_rows);
   }
   return {};
 }
@@ -180,8 +181,8 @@ Status Executor::State::prepare(const Batch& batch) {
     for (int64_t i = 0; i < n_rows; ++i) {
       arrays.tokens.push_back(item.tokens[static_cast<size_t>(i)]);
       arrays.positions.push_back(static_cast<int32_t>(first_position + i));
-      const bool wanted = item.logits == WantLogits::kAll ||
-                          (item.logits == WantLogits::kLast && i == n_rows - 1);
+      const bool wanted =
+          item.logits == WantLogits::kAll || (item.logits == WantLogits::kLast && i == n_rows - 1);
       if (wanted) arrays.logit_rows.push_back(static_cast<int32_t>(first_row + i));
     }
   }
@@ -270,15 +271,15 @@ Result<Logits> Executor::State::collect(const Schedule& schedule) {
   }
   for (int64_t i = 0; i < logits.rows; ++i) {
     const std::span<const float> row = logits.row(i);
-    const auto bad = std::count_if(row.begin(), row.end(),
-                                   [](float value) { return !std::isfinite(value); });
+    const auto bad =
+        std::count_if(row.begin(), row.end(), [](float value) { return !std::isfinite(value); });
     if (bad > 0) {
-      return make_error(ErrorCode::kInvalidData,
-                        "{} of {} logits at position {} are NaN or infinite: the model's numbers "
-                        "overflow or its file is damaged",
-                        bad, row.size(),
-                        arrays.positions[static_cast<size_t>(
-                            arrays.logit_rows[static_cast<size_t>(i)])]);
+      return make_error(
+          ErrorCode::kInvalidData,
+          "{} of {} logits at position {} are NaN or infinite: the model's numbers "
+          "overflow or its file is damaged",
+          bad, row.size(),
+          arrays.positions[static_cast<size_t>(arrays.logit_rows[static_cast<size_t>(i)])]);
     }
   }
   return logits;
@@ -316,8 +317,8 @@ int64_t Executor::max_rows() const { return state_->schedules.back().max_rows; }
 Work Executor::work(int64_t rows, int64_t depth) const {
   const State& s = *state_;
   const device::KvLayout& layout = s.cache.layout();
-  const int64_t token_kv_bytes =
-      2 * layout.n_layers * layout.n_kv_heads * layout.head_dim * device::kv_type_bytes(layout.type);
+  const int64_t token_kv_bytes = 2 * layout.n_layers * layout.n_kv_heads * layout.head_dim *
+                                 device::kv_type_bytes(layout.type);
   Work work;
   // Row i of the pass sees depth + i + 1 keys.
   const int64_t keys = rows * depth + rows * (rows + 1) / 2;
@@ -331,7 +332,9 @@ Work Executor::work(int64_t rows, int64_t depth) const {
 }
 
 std::span<const DeviceWork> Executor::device_work() const { return state_->work; }
-void Executor::reset_device_work() { std::fill(state_->work.begin(), state_->work.end(), DeviceWork{}); }
+void Executor::reset_device_work() {
+  std::fill(state_->work.begin(), state_->work.end(), DeviceWork{});
+}
 const Trace& Executor::trace() const { return state_->trace; }
 
 }  // namespace troika::runtime

@@ -41,8 +41,8 @@ class Executor {
 
   // Computes every item's tokens after what its sequence holds already. Their KV is committed only
   // when the whole pass has succeeded; after an error the sequences are as before.
-  // kInvalidArgument for a batch that cannot be meant (an empty or repeated item, an unknown token),
-  // kContextFull, kDeviceFailed, or kInvalidData if logits are not finite.
+  // kInvalidArgument for a batch that cannot be meant (an empty or repeated item, an unknown
+  // token), kContextFull, kDeviceFailed, or kInvalidData if logits are not finite.
   Result<Logits> forward(const Batch& batch);
 
   int64_t max_rows() const;

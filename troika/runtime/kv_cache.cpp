@@ -132,8 +132,8 @@ Status KvCache::reserve(SequenceId sequence, int64_t more) {
   const int64_t wanted = s.length + more;
   if (wanted > context_) {
     return make_error(ErrorCode::kContextFull,
-                      "{} tokens do not fit a context of {}: shorten the prompt or raise -c", wanted,
-                      context_);
+                      "{} tokens do not fit a context of {}: shorten the prompt or raise -c",
+                      wanted, context_);
   }
   // After a truncation the last block may be half kept and shared: it is about to be written.
   if (s.length % kKvBlockTokens != 0) {
@@ -141,8 +141,8 @@ Status KvCache::reserve(SequenceId sequence, int64_t more) {
     if (references_[static_cast<size_t>(last)] > 1) {
       const int32_t copy = take_block(last);
       if (copy < 0) {
-        return make_error(ErrorCode::kContextFull, "the KV cache has no free block of {} tokens left",
-                          kKvBlockTokens);
+        return make_error(ErrorCode::kContextFull,
+                          "the KV cache has no free block of {} tokens left", kKvBlockTokens);
       }
       copy_block(last, copy);
       drop_block(last);
@@ -153,8 +153,8 @@ Status KvCache::reserve(SequenceId sequence, int64_t more) {
     const int32_t block = take_block(s.blocks.empty() ? -1 : s.blocks.back());
     if (block < 0) {
       return make_error(ErrorCode::kContextFull,
-                        "{} tokens do not fit: the KV cache's {} blocks of {} tokens are in use", wanted,
-                        layout_.n_blocks, kKvBlockTokens);
+                        "{} tokens do not fit: the KV cache's {} blocks of {} tokens are in use",
+                        wanted, layout_.n_blocks, kKvBlockTokens);
     }
     s.blocks.push_back(block);
   }

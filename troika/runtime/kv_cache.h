@@ -22,8 +22,8 @@ class KvCache {
                                 device::SharedPool& pool);
 
   SequenceId new_sequence();
-  // A new sequence with the first `tokens` of `from`; kContextFull when no block is left for the copy
-  // of a block that is not full.
+  // A new sequence with the first `tokens` of `from`; kContextFull when no block is left for the
+  // copy of a block that is not full.
   Result<SequenceId> fork(SequenceId from, int64_t tokens);
   void release(SequenceId sequence);
   // Forgets all but the first `tokens` (no more than length()).
@@ -32,8 +32,8 @@ class KvCache {
   bool exists(SequenceId sequence) const;
   int64_t length(SequenceId sequence) const;
 
-  // Makes room for `more` tokens after length(). kContextFull, with counts, if the sequence's context
-  // or the cache has no room; then nothing has changed but unused room.
+  // Makes room for `more` tokens after length(). kContextFull, with counts, if the sequence's
+  // context or the cache has no room; then nothing has changed but unused room.
   Status reserve(SequenceId sequence, int64_t more);
   // The tokens written by a pass that has succeeded are part of the sequence now.
   void commit(SequenceId sequence, int64_t more);
@@ -55,7 +55,9 @@ class KvCache {
 
   KvCache() = default;
   Sequence& at(SequenceId sequence) { return sequences_[static_cast<size_t>(sequence)]; }
-  const Sequence& at(SequenceId sequence) const { return sequences_[static_cast<size_t>(sequence)]; }
+  const Sequence& at(SequenceId sequence) const {
+    return sequences_[static_cast<size_t>(sequence)];
+  }
   // A free block, the one after `previous` if possible, so that windows stay contiguous; -1: none.
   int32_t take_block(int32_t previous);
   void drop_block(int32_t block);

@@ -40,8 +40,8 @@ class AlignedFloats {
   }
   float* data() {
     const auto address = reinterpret_cast<uintptr_t>(storage_.data());
-    const uintptr_t aligned = (address + kScratchAlignment - 1) / kScratchAlignment *
-                              kScratchAlignment;
+    const uintptr_t aligned =
+        (address + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
     return storage_.data() + (aligned - address) / sizeof(float);
   }
 
@@ -96,7 +96,8 @@ class CpuDevice final : public Device {
     task.waits.assign(waits.begin(), waits.end());
     {
       const std::lock_guard lock(mutex_);
-      if (abandoned_) return make_error(ErrorCode::kDeviceFailed, "device {} is out of use", info_.name);
+      if (abandoned_)
+        return make_error(ErrorCode::kDeviceFailed, "device {} is out of use", info_.name);
       task.value = ++last_value_;
       fence.value = task.value;
       times_[task.value % kKeptTimes].queued = clock_.now();
@@ -106,9 +107,7 @@ class CpuDevice final : public Device {
     return fence;
   }
 
-  TaskTimes times(const Fence& fence) const override {
-    return times_[fence.value % kKeptTimes];
-  }
+  TaskTimes times(const Fence& fence) const override { return times_[fence.value % kKeptTimes]; }
 
   void abandon(Error reason) override {
     {

@@ -11,9 +11,8 @@ using graph::TensorId;
 
 TensorIndex index_of(const Program& program, TensorId tensor) {
   const auto found = std::find(program.tensors.begin(), program.tensors.end(), tensor);
-  return found == program.tensors.end()
-             ? -1
-             : static_cast<TensorIndex>(found - program.tensors.begin());
+  return found == program.tensors.end() ? -1
+                                        : static_cast<TensorIndex>(found - program.tensors.begin());
 }
 
 BoundOp bind(const Program& program, const Op& op) {
@@ -27,7 +26,8 @@ BoundOp bind(const Program& program, const Op& op) {
 // True if `reader` is the only operator of the whole graph that reads `tensor`.
 bool read_only_by(const Program& program, TensorId tensor, const Op& reader) {
   for (const Op& op : program.graph->ops) {
-    if (&op != &reader && std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end()) {
+    if (&op != &reader &&
+        std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end()) {
       return false;
     }
   }
@@ -75,7 +75,8 @@ bool fold_gate(const Program& program, const Op& op, std::vector<Step>& steps) {
   const Op& gate = *last.ops[0].op;
   const Op& up = *last.ops[1].op;
   if (op.inputs[0] != gate.output || op.inputs[1] != up.output) return false;
-  if (!read_only_by(program, gate.output, op) || !read_only_by(program, up.output, op)) return false;
+  if (!read_only_by(program, gate.output, op) || !read_only_by(program, up.output, op))
+    return false;
   last.kind = StepKind::kGatedMlp;
   last.ops.push_back(bind(program, op));
   return true;

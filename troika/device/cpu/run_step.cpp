@@ -94,14 +94,20 @@ void run_row(const StepContext& c, const BoundOp& bound, int64_t r) {
                                 width(), row(c, bound.output, r));
       break;
     }
-    case OpKind::kRopeTable: rope_table_row(c, bound, r); break;
+    case OpKind::kRopeTable:
+      rope_table_row(c, bound, r);
+      break;
     case OpKind::kRmsNorm:
       c.kernels->rms_norm(row(c, bound.inputs[0], r),
                           reinterpret_cast<const float*>(op.weight->data), op.eps, width(),
                           row(c, bound.output, r));
       break;
-    case OpKind::kRope: rope_row(c, bound, r); break;
-    case OpKind::kKvWrite: kv_write_row(c, bound, r); break;
+    case OpKind::kRope:
+      rope_row(c, bound, r);
+      break;
+    case OpKind::kKvWrite:
+      kv_write_row(c, bound, r);
+      break;
     case OpKind::kSiluMul:
       c.kernels->silu_mul(row(c, bound.inputs[0], r), row(c, bound.inputs[1], r), width(),
                           row(c, bound.output, r));
@@ -116,7 +122,8 @@ void run_row(const StepContext& c, const BoundOp& bound, int64_t r) {
                   static_cast<size_t>(width()) * sizeof(float));
       break;
     case OpKind::kMatMul:
-    case OpKind::kAttention: break;  // steps of their own
+    case OpKind::kAttention:
+      break;  // steps of their own
   }
 }
 
@@ -240,7 +247,8 @@ void run_attention(const Step& step, const StepContext& c) {
   const int64_t group = heads.n_heads / heads.n_kv_heads;
   int64_t tiles = 0;
   for (const SequenceView& sequence : sequences) tiles += ceil_div(sequence.n_rows, kAttentionRows);
-  // The heads of a group share the reading of keys, unless there would be too few units to go round.
+  // The heads of a group share the reading of keys, unless there would be too few units to go
+  // round.
   const bool split_group =
       c.team->size() > 1 && tiles * heads.n_kv_heads < c.team->size() * kChunksPerThread;
   const int64_t parts = split_group ? group : 1;
@@ -272,10 +280,18 @@ void run_attention(const Step& step, const StepContext& c) {
 
 void run_step(const Step& step, const StepContext& context) {
   switch (step.kind) {
-    case StepKind::kRows: run_rows(step, context); break;
-    case StepKind::kMatMuls: run_products(step, context); break;
-    case StepKind::kGatedMlp: run_gated_mlp(step, context); break;
-    case StepKind::kAttention: run_attention(step, context); break;
+    case StepKind::kRows:
+      run_rows(step, context);
+      break;
+    case StepKind::kMatMuls:
+      run_products(step, context);
+      break;
+    case StepKind::kGatedMlp:
+      run_gated_mlp(step, context);
+      break;
+    case StepKind::kAttention:
+      run_attention(step, context);
+      break;
   }
 }
 

@@ -35,8 +35,9 @@ struct Step {
   graph::RowCount rows = graph::RowCount::kTokens;
 };
 
-// Groups the operators of a program into steps; folds a residual addition into the product before it
-// and silu(gate) * up into the two products that feed it, where nobody else reads what lies between.
+// Groups the operators of a program into steps; folds a residual addition into the product before
+// it and silu(gate) * up into the two products that feed it, where nobody else reads what lies
+// between.
 std::vector<Step> make_steps(const Program& program);
 
 // Floats of scratch that one thread needs for any of the steps.

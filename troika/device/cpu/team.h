@@ -39,8 +39,8 @@ class Team {
   // Inside run(): all members must call it the same number of times. Resets the chunk counter.
   void barrier();
 
-  // Inside run(): the next unclaimed chunk number since the last barrier, from 0. Members share work
-  // by claiming chunks until the number passes what there is.
+  // Inside run(): the next unclaimed chunk number since the last barrier, from 0. Members share
+  // work by claiming chunks until the number passes what there is.
   int64_t claim_chunk() { return next_chunk_.fetch_add(1, std::memory_order_relaxed); }
 
  private:

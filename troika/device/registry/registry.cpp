@@ -10,13 +10,14 @@ Result<std::unique_ptr<Device>> open_cpu(const DeviceSpec& spec, const std::vect
                                          const OpenOptions& options, const Clock& clock) {
   if (!spec.instance.empty()) {
     return make_error(ErrorCode::kInvalidArgument,
-                      "device \"{}\" has no instance \"{}\": write cpu or cpu@first-last", spec.text,
-                      spec.instance);
+                      "device \"{}\" has no instance \"{}\": write cpu or cpu@first-last",
+                      spec.text, spec.instance);
   }
   cpu::CpuOptions cpu_options;
   cpu_options.name = spec.text;
   cpu_options.threads = static_cast<int>(cores.size());
-  // Threads that nobody bound to cores are left to the system: two programs would else share a core.
+  // Threads that nobody bound to cores are left to the system: two programs would else share a
+  // core.
   if (!spec.cores.empty()) cpu_options.cores = cores;
   cpu_options.kernels = options.kernels;
   return cpu::open(cpu_options, clock);
