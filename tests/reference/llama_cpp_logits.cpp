@@ -34,7 +34,8 @@ int main(int argc, char** argv) {
   const int vocab = llama_vocab_n_tokens(llama_model_get_vocab(model));
   for (size_t i = 0; i < ids.size(); ++i) {
     const float* logits = llama_get_logits_ith(context, static_cast<int>(i));
-    for (int v = 0; v < vocab; ++v) std::printf(v ? " %.7g" : "%.7g", static_cast<double>(logits[v]));
+    for (int v = 0; v < vocab; ++v)
+      std::printf(v ? " %.7g" : "%.7g", static_cast<double>(logits[v]));
     std::printf("\n");
   }
   return 0;
