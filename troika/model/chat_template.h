@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstddef>
+#include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +28,8 @@ struct ChatTemplateInput {
   bool add_generation_prompt = true;
   std::string bos_token;  // names of the special tokens, for the template's variables
   std::string eos_token;
+  // The local time that strftime_now() prints; unset: the template finds strftime_now undefined.
+  std::optional<std::tm> now;
 };
 
 // Bounds on one rendering; the defaults are far above what real templates need.
@@ -34,6 +38,7 @@ struct ChatTemplateLimits {
   size_t max_steps = 1'000'000;   // evaluated nodes
   size_t max_depth = 64;          // nesting of blocks and expressions, when parsed and when run
   size_t max_output_bytes = 8 * 1024 * 1024;
+  size_t max_memory_bytes = 48 * 1024 * 1024;  // all values that one rendering makes
 };
 
 // A run of output text of one origin; template text may name special tokens, message text may not.
