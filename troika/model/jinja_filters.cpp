@@ -193,13 +193,7 @@ std::optional<double> parse_float(std::string_view text) {
     return std::nullopt;
   }
   if (digits.find('(') != std::string_view::npos) return std::nullopt;
-  double value = 0;
-  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (end != digits.data() + digits.size() || code == std::errc::invalid_argument) {
-    return std::nullopt;
-  }
-  if (code == std::errc::result_out_of_range) return std::strtod(bare.c_str(), nullptr);
-  return value;
+  return parse_double(digits);
 }
 
 Result<Value> float_to_integer(double value) {

@@ -318,9 +318,8 @@ class Interpreter {
     if (items.empty()) return execute_inside(stmt.bodies[1]);
     Value loop;
     loop.kind = ValueKind::kLoop;
-    ASSIGN_OR_RETURN(loop.loop, heap_.make(Loop{items, 0, loops_, nullptr}));
+    ASSIGN_OR_RETURN(loop.loop, heap_.make(Loop{items, 0, nullptr}));
     Scope* outer = scope_;
-    ++loops_;
     for (size_t i = 0; i < items.size(); ++i) {
       line_ = stmt.line;
       RETURN_IF_ERROR(heap_.spend(1));
@@ -331,7 +330,6 @@ class Interpreter {
       ASSIGN_OR_RETURN(const Flow flow, execute(stmt.bodies[0]));
       if (flow == Flow::kBreak) break;
     }
-    --loops_;
     scope_ = outer;
     return Flow::kNext;
   }
@@ -613,10 +611,7 @@ class Interpreter {
       RETURN_IF_ERROR(assign(parameters[i], values[i].value_or(undefined_value(&parameters[i]))));
     }
     scope_ = caller;
-    const size_t loops = std::exchange(loops_, 0);
-    auto out = capture(definition.bodies[0], inner);
-    loops_ = loops;
-    return out;
+    return capture(definition.bodies[0], inner);
   }
 
   Result<Value> evaluate_filter(const Expr& expr) {
@@ -634,19 +629,12 @@ class Interpreter {
   }
 
   Result<Value> evaluate_test(const Expr& expr) {
-    const Expr& subject = *expr.children[0];
-    if (expr.text == "filter" || expr.text == "test") {
-      ASSIGN_OR_RETURN(const Value name, evaluate(subject));
-      ASSIGN_OR_RETURN(const Text* text, text_argument(expr.text, name));
-      return bool_value(expr.text == "filter" ? find_filter(text->bytes) != nullptr
-                                              : find_test(text->bytes) != nullptr);
-    }
     const Test test = find_test(expr.text);
     if (test == nullptr) {
       return make_error(ErrorCode::kUnsupported, "the test '{}' is not supported",
                         expr.text.substr(0, 40));
     }
-    ASSIGN_OR_RETURN(const Value value, evaluate(subject));
+    ASSIGN_OR_RETURN(const Value value, evaluate(*expr.children[0]));
     ASSIGN_OR_RETURN(const Arguments arguments, evaluate_arguments(expr));
     if (!arguments.keywords.empty()) {
       return make_error(ErrorCode::kUnsupported, "named arguments of a test");
@@ -734,7 +722,6 @@ class Interpreter {
   Scope* scope_ = nullptr;
   Value captured_;  // what the filters of a block set begin with
   size_t depth_ = 0;
-  size_t loops_ = 0;
   int line_ = 1;  // of what runs now, for errors
   bool refused_ = false;
 };

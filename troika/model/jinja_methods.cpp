@@ -266,8 +266,8 @@ Result<Value> loop_attribute(Heap& heap, const Value& value, const std::string& 
   if (name == "first") return bool_value(index == 0);
   if (name == "last") return bool_value(index + 1 == size);
   if (name == "length") return integer_value(size);
-  if (name == "depth") return integer_value(static_cast<int64_t>(loop.depth) + 1);
-  if (name == "depth0") return integer_value(static_cast<int64_t>(loop.depth));
+  if (name == "depth") return integer_value(1);  // it counts recursion, not nesting
+  if (name == "depth0") return integer_value(0);
   if (name == "previtem") {
     return index > 0 ? loop.items[loop.index - 1] : undefined_value(&name);
   }

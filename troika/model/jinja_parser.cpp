@@ -6,6 +6,7 @@
 
 #include "troika/model/jinja_builtins.h"
 #include "troika/model/jinja_lexer.h"
+#include "troika/model/jinja_print.h"
 
 namespace troika::model::jinja {
 namespace {
@@ -338,7 +339,7 @@ class Parser {
       }
       if (!take_symbol(",")) break;
       out.unpack = true;
-      if (now().kind != TokenKind::kName || is_name("in")) break;
+      if (now().kind != TokenKind::kName) break;
     }
     if (parenthesis) RETURN_IF_ERROR(expect_symbol(")"));
     return out;
@@ -596,10 +597,7 @@ class Parser {
     const char* end = begin + token.text.size();
     if (token.kind == TokenKind::kFloat) {
       auto out = make(ExprKind::kFloat, token.line);
-      if (std::from_chars(begin, end, out->number).ec != std::errc()) {
-        return fail(ErrorCode::kInvalidData, token.line, "the number {} is out of range",
-                    token.text.substr(0, 40));
-      }
+      out->number = parse_double(token.text).value_or(0);  // the lexer took only digits
       return out;
     }
     auto out = make(ExprKind::kInteger, token.line);

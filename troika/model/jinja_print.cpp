@@ -312,6 +312,19 @@ std::string format_float(double value) {
   return out;
 }
 
+std::optional<double> parse_double(std::string_view text) {
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size() || code == std::errc::invalid_argument) return std::nullopt;
+  if (code == std::errc()) return value;
+  const size_t exponent = text.find_first_of("eE");
+  const bool negative = !text.empty() && text[0] == '-';
+  const bool tiny = exponent != std::string_view::npos ? text.substr(exponent + 1, 1) == "-"
+                                                       : text.substr(negative ? 1 : 0, 1) == "0";
+  value = tiny ? 0.0 : HUGE_VAL;
+  return negative ? -value : value;
+}
+
 Result<Value> to_text_value(Heap& heap, const Value& value) {
   switch (value.kind) {
     case ValueKind::kString:

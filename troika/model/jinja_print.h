@@ -17,6 +17,9 @@ Result<Value> to_text_value(Heap& heap, const Value& value);
 // "1.0", "1e+16", "nan".
 std::string format_float(double value);
 
+// A number as from_chars reads it, but infinite or 0 where a double cannot hold it.
+std::optional<double> parse_double(std::string_view text);
+
 struct JsonStyle {
   std::optional<int64_t> indent;
   std::string_view item_separator = ", ";

@@ -167,9 +167,7 @@ Result<Value> split_at_space(Heap& heap, const Text& text, size_t limit, bool fr
     RETURN_IF_ERROR(heap.spend(1));
     std::string_view rest = text.bytes.substr(begin, end - begin);
     size_t size = 0;
-    if (parts.size() >= limit) {
-      size = rest.size() - (from_right ? leading_space(rest) : trailing_space(rest));
-    }
+    if (parts.size() >= limit) size = rest.size();
     while (parts.size() < limit && size < rest.size()) {
       const Character character = from_right ? last_character(rest.substr(0, rest.size() - size))
                                              : first_character(rest.substr(size));

@@ -57,7 +57,6 @@ struct Namespace {
 struct Loop {
   std::span<const Value> items;
   size_t index = 0;
-  size_t depth = 0;  // loops around this one
   const Sequence* last_changed = nullptr;
 };
 

@@ -133,6 +133,18 @@ Result<bool> is_in(Heap& heap, const Value& value, Given arguments) {
   return contains(heap, arguments[0], value);
 }
 
+Result<bool> is_filter(Heap& heap, const Value& value, Given) {
+  ASSIGN_OR_RETURN(const Text* name, text_argument("filter", value));
+  RETURN_IF_ERROR(heap.spend(1));
+  return find_filter(name->bytes) != nullptr;
+}
+
+Result<bool> is_test(Heap& heap, const Value& value, Given) {
+  ASSIGN_OR_RETURN(const Text* name, text_argument("test", value));
+  RETURN_IF_ERROR(heap.spend(1));
+  return find_test(name->bytes) != nullptr;
+}
+
 bool is_not_lower_only(int32_t code) { return is_cased(code) && !is_lower(code); }
 bool is_not_upper_only(int32_t code) { return is_cased(code) && !is_upper(code); }
 
@@ -172,6 +184,8 @@ constexpr std::pair<std::string_view, Test> kTests[] = {
     {"ge", is_greater_equal},
     {">=", is_greater_equal},
     {"in", is_in},
+    {"filter", is_filter},
+    {"test", is_test},
 };
 
 }  // namespace
