@@ -9,6 +9,7 @@ namespace troika::device::cpu {
 namespace {
 
 constexpr int64_t kChunk = 1024;
+static_assert(kChunk <= kScaleBlocks * kBlock);
 
 KERNEL_INLINE int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -41,6 +42,8 @@ KERNEL_INLINE void dot_chunk(const float* const (&x_begin)[rows],
                              const std::byte* const (&w_begin)[outputs], int64_t n,
                              float (&sums)[rows][outputs]) {
   constexpr bool kXFitsRegisters = rows * kBlockVecs + rows * outputs + 6 <= kRegisters;
+  // Outputs whose sums are interleaved, so that no multiply-add waits long for the one before it.
+  constexpr int kTogether = outputs % 2 == 0 && rows <= kRegisters / 8 ? 2 : 1;
   const float* x[rows];
   const std::byte* w[outputs];
   VF acc[rows][outputs];
@@ -49,25 +52,33 @@ KERNEL_INLINE void dot_chunk(const float* const (&x_begin)[rows],
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < outputs; ++c) acc[r][c] = zero();
   }
-  int64_t k = 0;
-  for (; k + kBlock <= n; k += kBlock) {
-    for (int c = 0; c < outputs; ++c) {
-      Weights<type> weights;
-      weights.read(w[c]);
-      w[c] += Weights<type>::kBytes;
+  const int64_t blocks = n / kBlock;
+  Halves halves[outputs];
+  Scales scales[outputs];
+  for (int c = 0; c < outputs; ++c) Weights<type>::take_halves(w[c], blocks, halves[c]);
+  for (int c = 0; c < outputs; ++c) Weights<type>::take_scales(halves[c], blocks, scales[c]);
+  for (int64_t b = 0; b < blocks; ++b) {
+    for (int c0 = 0; c0 < outputs; c0 += kTogether) {
+      Weights<type> weights[kTogether];
+      for (int c = 0; c < kTogether; ++c) {
+        weights[c].read(w[c0 + c], scales[c0 + c], b);
+        w[c0 + c] += Weights<type>::kBytes;
+      }
       if constexpr (!kXFitsRegisters) {
         for (int r = 0; r < rows; ++r) x[r] = reread(x[r]);
       }
       for (int i = 0; i < kBlockVecs; ++i) {
-        const VF wv = weights.vec(i);
+        VF wv[kTogether];
+        for (int c = 0; c < kTogether; ++c) wv[c] = weights[c].vec(i);
         for (int r = 0; r < rows; ++r) {
-          acc[r][c] = fma(load(x[r] + i * kLanes), wv, acc[r][c]);
+          const VF xv = load(x[r] + i * kLanes);
+          for (int c = 0; c < kTogether; ++c) acc[r][c0 + c] = fma(xv, wv[c], acc[r][c0 + c]);
         }
       }
     }
     for (int r = 0; r < rows; ++r) x[r] += kBlock;
   }
-  if constexpr (Weights<type>::kPlain) dot_tail<type, rows, outputs>(x, w, n - k, acc);
+  if constexpr (Weights<type>::kPlain) dot_tail<type, rows, outputs>(x, w, n % kBlock, acc);
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < outputs; ++c) sums[r][c] = sum(acc[r][c]);
   }

@@ -11,6 +11,32 @@ using model::TensorType;
 
 constexpr int kBlock = 32;
 constexpr int kBlockVecs = kBlock / kLanes;
+// Blocks whose scales are converted at once.
+constexpr int kScaleBlocks = 32;
+
+// Scales of consecutive blocks of a row, as stored and as floats. Broadcasting a float from memory
+// costs no arithmetic unit, unlike converting each half at its block. Copying all rows' halves
+// before converting any lets the small stores reach the cache before the wide loads.
+struct Halves {
+  alignas(64) std::byte at[4 * kScaleBlocks];
+};
+struct Scales {
+  alignas(64) float at[2 * kScaleBlocks];
+};
+
+// `bytes` (2 or 4) from each of count <= kScaleBlocks blocks.
+template <int bytes>
+KERNEL_INLINE void copy_halves(const std::byte* row, int64_t stride, int64_t count,
+                               Halves& halves) {
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(halves.at + bytes * i, row + i * stride, bytes);
+    asm volatile("");  // else the compiler gathers them in vectors, at several times the cost
+  }
+}
+
+KERNEL_INLINE void convert_halves(const Halves& halves, int64_t count, Scales& scales) {
+  for (int64_t i = 0; i < count; i += kLanes) store(scales.at + i, load_f16(halves.at + 2 * i));
+}
 
 constexpr int64_t element_bytes(TensorType type) { return type == TensorType::kF32 ? 4 : 2; }
 
@@ -29,13 +55,18 @@ KERNEL_INLINE VF load_plain_first(const std::byte* p, int n) {
   return load_plain<type>(lanes);
 }
 
-// 32 consecutive weights of a row; vec(i) gives weights kLanes * i .. of them.
+// 32 consecutive weights of a row; vec(i) gives weights kLanes * i .. of them. The scales of up to
+// kScaleBlocks blocks are copied by take_halves() and converted by take_scales(); read(block,
+// scales, i) then uses those of the i-th, read(block) finds its own.
 template <TensorType type>
 struct Weights {
   static constexpr bool kPlain = true;
   static constexpr int64_t kBytes = kBlock * element_bytes(type);
   const std::byte* p;
+  static KERNEL_INLINE void take_halves(const std::byte*, int64_t, Halves&) {}
+  static KERNEL_INLINE void take_scales(const Halves&, int64_t, Scales&) {}
   KERNEL_INLINE void read(const std::byte* block) { p = block; }
+  KERNEL_INLINE void read(const std::byte* block, const Scales&, int64_t) { p = block; }
   KERNEL_INLINE VF vec(int i) const {
     return load_plain<type>(p + i * kLanes * element_bytes(type));
   }
@@ -46,9 +77,21 @@ struct Weights<TensorType::kQ4_0> {
   static constexpr bool kPlain = false;
   static constexpr int64_t kBytes = 18;
   Nibbles nibbles;
+  static KERNEL_INLINE void take_halves(const std::byte* row, int64_t count, Halves& halves) {
+    copy_halves<2>(row, kBytes, count, halves);
+  }
+  static KERNEL_INLINE void take_scales(const Halves& halves, int64_t count, Scales& scales) {
+    convert_halves(halves, count, scales);
+    for (int64_t i = 0; i < count; i += kLanes) {
+      store(scales.at + kScaleBlocks + i, mul(load(scales.at + i), splat(-8)));
+    }
+  }
   KERNEL_INLINE void read(const std::byte* block) {
     const VF d = splat_f16(block);
     nibbles.read(block + 2, d, mul(d, splat(-8)));
+  }
+  KERNEL_INLINE void read(const std::byte* block, const Scales& scales, int64_t i) {
+    nibbles.read(block + 2, splat(scales.at[i]), splat(scales.at[kScaleBlocks + i]));
   }
   KERNEL_INLINE VF vec(int i) const { return nibbles.vec(i); }
 };
@@ -58,10 +101,19 @@ struct Weights<TensorType::kQ4_1> {
   static constexpr bool kPlain = false;
   static constexpr int64_t kBytes = 20;
   Nibbles nibbles;
+  static KERNEL_INLINE void take_halves(const std::byte* row, int64_t count, Halves& halves) {
+    copy_halves<4>(row, kBytes, count, halves);
+  }
+  static KERNEL_INLINE void take_scales(const Halves& halves, int64_t count, Scales& scales) {
+    convert_halves(halves, 2 * count, scales);
+  }
   KERNEL_INLINE void read(const std::byte* block) {
     VF d, m;
     splat_f16_pair(block, d, m);
     nibbles.read(block + 4, d, m);
+  }
+  KERNEL_INLINE void read(const std::byte* block, const Scales& scales, int64_t i) {
+    nibbles.read(block + 4, splat(scales.at[2 * i]), splat(scales.at[2 * i + 1]));
   }
   KERNEL_INLINE VF vec(int i) const { return nibbles.vec(i); }
 };
@@ -72,8 +124,18 @@ struct Weights<TensorType::kQ8_0> {
   static constexpr int64_t kBytes = 34;
   VF d;
   const std::byte* q;
+  static KERNEL_INLINE void take_halves(const std::byte* row, int64_t count, Halves& halves) {
+    copy_halves<2>(row, kBytes, count, halves);
+  }
+  static KERNEL_INLINE void take_scales(const Halves& halves, int64_t count, Scales& scales) {
+    convert_halves(halves, count, scales);
+  }
   KERNEL_INLINE void read(const std::byte* block) {
     d = splat_f16(block);
+    q = block + 2;
+  }
+  KERNEL_INLINE void read(const std::byte* block, const Scales& scales, int64_t i) {
+    d = splat(scales.at[i]);
     q = block + 2;
   }
   KERNEL_INLINE VF vec(int i) const { return mul(d, load_i8(q + i * kLanes)); }

@@ -1,0 +1,23 @@
+// What this machine could do at best: the two peaks that every measured speed is compared with.
+#pragma once
+
+#include <cstdint>
+
+#include "troika/base/result.h"
+
+namespace troika::profile {
+
+// Both start `threads` threads, each pinned to one of the process's allowed CPUs, let them begin
+// together, and take the median of several tries, from the first thread's start to the last one's
+// end; well under 0.2 s in all. GB = 1e9 bytes. Fail if a thread or the memory cannot be had.
+
+// Bytes read from memory per second: every thread reads its own part of `bytes` once per try, in
+// order. Counts the bytes read, not what the caches fetch besides. Take several times the size of
+// the last-level cache to measure memory, little to measure a cache.
+Result<double> measure_read_gbps(int threads, int64_t bytes);
+
+// FP32 operations per second, 2 for each multiply-add, in independent multiply-adds on registers
+// with the widest instruction set that the kernels have for this machine.
+Result<double> measure_fma_gflops(int threads);
+
+}  // namespace troika::profile

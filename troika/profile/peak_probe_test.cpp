@@ -1,0 +1,31 @@
+#include "troika/profile/peak_probe.h"
+
+#include <gtest/gtest.h>
+
+namespace troika::profile {
+namespace {
+
+TEST(PeakProbe, MeasuresSomethingPossible) {
+  const Result<double> gbps = measure_read_gbps(1, 16 << 20);
+  ASSERT_TRUE(gbps.has_value()) << gbps.error().message;
+  EXPECT_GT(*gbps, 0.01);
+  EXPECT_LT(*gbps, 10000);
+  for (const int threads : {1, 2}) {
+    const Result<double> gflops = measure_fma_gflops(threads);
+    ASSERT_TRUE(gflops.has_value()) << gflops.error().message;
+    EXPECT_GT(*gflops, 0.01);
+    EXPECT_LT(*gflops, 10000 * threads);
+  }
+}
+
+TEST(PeakProbe, RefusesWhatItCannotMeasure) {
+  EXPECT_EQ(measure_read_gbps(0, 1 << 20).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(measure_read_gbps(1, 100).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(measure_read_gbps(1, -1).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(measure_read_gbps(1, int64_t{1} << 61).error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(measure_fma_gflops(0).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(measure_fma_gflops(1 << 20).error().code, ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace troika::profile
