@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "troika/model/byte_map.h"
@@ -301,6 +302,52 @@ TEST(Tokenizer, AMegabyteInOneWordIsNoTrouble) {
   EXPECT_EQ(tokenizer.encode(spaces, false).size(), spaces.size());
   const std::string invalid(1'000'000, '\xFF');
   EXPECT_EQ(tokenizer.encode(invalid, false).size(), invalid.size());
+}
+
+// Straight from the definition: join the best pair, the leftmost of equals, until there is none.
+std::vector<std::string> merge_slowly(const std::string& word,
+                                      const std::vector<std::string>& merges) {
+  std::vector<std::string> parts;
+  for (char c : word) parts.emplace_back(1, c);
+  for (;;) {
+    size_t best = merges.size(), at = 0;
+    for (size_t i = 0; i + 1 < parts.size(); ++i) {
+      const auto found = std::find(merges.begin(), merges.end(), parts[i] + " " + parts[i + 1]);
+      const size_t rank = static_cast<size_t>(found - merges.begin());
+      if (rank < best) {
+        best = rank;
+        at = i;
+      }
+    }
+    if (best == merges.size()) return parts;
+    parts[at] += parts[at + 1];
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  }
+}
+
+TEST(Tokenizer, MergesAsTheDefinitionSays) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 20; ++round) {
+    TokenizerData data;
+    data.model = "gpt2";
+    data.pre = "gpt-2";
+    data.tokens = {"a", "b", "c"};
+    while (data.merges.size() < 30) {
+      const std::string left = data.tokens[random() % data.tokens.size()];
+      const std::string right = data.tokens[random() % data.tokens.size()];
+      if (left.size() + right.size() > 6) continue;
+      data.merges.push_back(left + " " + right);
+      data.tokens.push_back(left + right);
+    }
+    const Tokenizer tokenizer = make(data);
+    for (int i = 0; i < 50; ++i) {
+      std::string word(random() % 30, ' ');
+      for (char& c : word) c = static_cast<char>('a' + random() % 3);
+      std::vector<std::string> parts;
+      for (TokenId id : tokenizer.encode(word, false)) parts.emplace_back(tokenizer.name(id));
+      EXPECT_EQ(parts, merge_slowly(word, data.merges)) << word;
+    }
+  }
 }
 
 TEST(Utf8Stream, HoldsBackUnfinishedCharacters) {
