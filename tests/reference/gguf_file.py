@@ -162,6 +162,7 @@ def write(path, version, metadata, tensors):
     for name, (type_name, array) in tensors.items():
         out += string(name) + struct.pack("<I", array.ndim)
         out += struct.pack("<%dQ" % array.ndim, *reversed(array.shape))
+        assert array.shape[-1] % TYPES[type_name][1] == 0, (name, type_name, array.shape)
         out += struct.pack("<IQ", TYPES[type_name][0], len(data))
         data += quantize(type_name, array)
         data += bytes(-len(data) % ALIGNMENT)

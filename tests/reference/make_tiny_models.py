@@ -45,9 +45,11 @@ MODELS = {
     # One head of all; the file asks for BOS before a prompt.
     "q8_0-one-head": dict(hidden=96, heads=1, kv=1, head_dim=96, ffn=160, vocab=399, layers=2,
                           types={"*": "Q8_0"}, pre="llama-bpe", add_bos=True),
-    # A head of 48 with 32 rotated; the heads together are half of the hidden size.
+    # A head of 48 with 32 rotated; the heads together are half of the hidden size, and no
+    # multiple of a block.
     "q8_0-partial-rope": dict(hidden=288, heads=3, kv=3, head_dim=48, rope_dim=32, ffn=96,
-                              vocab=321, layers=1, types={"*": "Q8_0"}, pre="smollm"),
+                              vocab=321, layers=1, pre="smollm",
+                              types={"*": "Q8_0", "attn_output": "F16"}),
     # A head of 80 with 20 rotated pairs; positions scaled by 4.
     "q4_0-linear-rope": dict(hidden=160, heads=2, kv=1, head_dim=80, rope_dim=40, ffn=224,
                              vocab=450, layers=2, types={"*": "Q4_0"}, pre="gpt-2",
