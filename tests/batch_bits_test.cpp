@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <random>
 
-#include "troika/engine/engine.h"
+#include "troika/device/cpu/cpu_device.h"
+#include "troika/graph/graph.h"
+#include "troika/plan/plan.h"
+#include "troika/runtime/executor.h"
 
 namespace troika {
 namespace {
@@ -19,22 +23,44 @@ using Rows = std::vector<std::vector<float>>;
 
 constexpr int64_t kContext = 256;
 
-std::unique_ptr<engine::Engine> open(const std::string& model_name, int threads,
-                                     device::KvType kv_type, const std::string& kernels = "") {
-  auto model = model::Model::load(std::string(TROIKA_SOURCE_DIR) + "/tests/models/" + model_name);
-  EXPECT_TRUE(model.has_value()) << model.error().message;
-  engine::EngineOptions options;
-  options.context = kContext;
-  options.max_logit_rows = 4 * kContext;
-  options.batch_rows = 4 * kContext;
-  options.max_sequences = 12;
-  options.threads = threads;
-  options.kv_type = kv_type;
-  options.kernels = kernels;
-  auto engine = engine::Engine::create(std::move(*model), options);
-  EXPECT_TRUE(engine.has_value()) << engine.error().message;
-  return std::move(*engine);
-}
+// A model on a `cpu` device with any number of threads, more than this machine has cores too.
+class Runner {
+ public:
+  Runner(const std::string& model_name, int threads, device::KvType kv_type)
+      : model_(load(model_name)), graph_(*graph::build(model_)) {
+    device::cpu::CpuOptions options;
+    options.threads = threads;
+    devices_.push_back(std::move(*device::cpu::open(options)));
+    device::KvLayout layout;
+    layout.type = kv_type;
+    layout.n_layers = graph_.n_layers;
+    layout.n_kv_heads = graph_.n_kv_heads;
+    layout.head_dim = graph_.head_dim;
+    layout.n_blocks = 12 * kContext / device::kKvBlockTokens;
+    cache_.emplace(std::move(*runtime::KvCache::create(layout, kContext, pool_)));
+    runtime::ExecutorOptions executor_options;
+    executor_options.max_logit_rows = 4 * kContext;
+    executor_ = std::move(*runtime::Executor::create(
+        graph_, plan::single_device_plan(graph_, "cpu", 4 * kContext, "f32"), devices_, pool_,
+        *cache_, executor_options));
+  }
+
+  Result<runtime::Logits> forward(const runtime::Batch& batch) { return executor_->forward(batch); }
+  runtime::KvCache& kv_cache() { return *cache_; }
+  int64_t n_vocab() const { return graph_.n_vocab; }
+
+ private:
+  static model::Model load(const std::string& name) {
+    return *model::Model::load(std::string(TROIKA_SOURCE_DIR) + "/tests/models/" + name);
+  }
+
+  model::Model model_;
+  graph::Graph graph_;
+  device::SharedPool pool_;
+  std::vector<std::unique_ptr<device::Device>> devices_;
+  std::optional<runtime::KvCache> cache_;
+  std::unique_ptr<runtime::Executor> executor_;
+};
 
 Tokens random_tokens(std::mt19937& random, int64_t count, int64_t n_vocab) {
   Tokens tokens(static_cast<size_t>(count));
@@ -52,14 +78,14 @@ void append(Rows& rows, const runtime::Logits& logits, int64_t first, int64_t co
 }
 
 // Logits of every token, computed in chunks of the given sizes (the last one repeats).
-Rows in_chunks(engine::Engine& engine, SequenceId sequence, std::span<const model::TokenId> tokens,
+Rows in_chunks(Runner& runner, SequenceId sequence, std::span<const model::TokenId> tokens,
                const std::vector<size_t>& sizes) {
   Rows rows;
   size_t chunk = 0;
   for (size_t begin = 0; begin < tokens.size();) {
     const size_t size = std::min(sizes[std::min(chunk++, sizes.size() - 1)], tokens.size() - begin);
     const auto logits =
-        engine.forward({{{sequence, tokens.subspan(begin, size), WantLogits::kAll}}});
+        runner.forward({{{sequence, tokens.subspan(begin, size), WantLogits::kAll}}});
     EXPECT_TRUE(logits.has_value()) << logits.error().message;
     if (!logits) return rows;
     append(rows, *logits, 0, static_cast<int64_t>(size));
@@ -68,11 +94,11 @@ Rows in_chunks(engine::Engine& engine, SequenceId sequence, std::span<const mode
   return rows;
 }
 
-Rows alone(engine::Engine& engine, std::span<const model::TokenId> tokens,
+Rows alone(Runner& runner, std::span<const model::TokenId> tokens,
            const std::vector<size_t>& sizes) {
-  const SequenceId sequence = engine.kv_cache().new_sequence();
-  Rows rows = in_chunks(engine, sequence, tokens, sizes);
-  engine.kv_cache().release(sequence);
+  const SequenceId sequence = runner.kv_cache().new_sequence();
+  Rows rows = in_chunks(runner, sequence, tokens, sizes);
+  runner.kv_cache().release(sequence);
   return rows;
 }
 
@@ -94,36 +120,36 @@ class BatchBits : public ::testing::TestWithParam<Case> {};
 
 TEST_P(BatchBits, DoNotDependOnChunksOrThreads) {
   std::mt19937 random(1);
-  auto one = open(GetParam().model, 1, GetParam().kv_type);
-  const Tokens tokens = random_tokens(random, 131, one->model().hyper_parameters().n_vocab);
-  const Rows expected = alone(*one, tokens, {131});
+  Runner one(GetParam().model, 1, GetParam().kv_type);
+  const Tokens tokens = random_tokens(random, 131, one.n_vocab());
+  const Rows expected = alone(one, tokens, {131});
   const std::vector<std::vector<size_t>> chunkings = {
       {1}, {2}, {3}, {7}, {16}, {31}, {32}, {33}, {64}, {100}, {5, 1, 40, 2, 33, 1}};
   for (const auto& sizes : chunkings) {
     SCOPED_TRACE("chunks of " + std::to_string(sizes[0]));
-    expect_same_bits(alone(*one, tokens, sizes), expected);
+    expect_same_bits(alone(one, tokens, sizes), expected);
   }
   for (const int threads : {2, 3, 5}) {
     SCOPED_TRACE(std::to_string(threads) + " threads");
-    auto several = open(GetParam().model, threads, GetParam().kv_type);
-    expect_same_bits(alone(*several, tokens, {131}), expected);
-    expect_same_bits(alone(*several, tokens, {40, 1, 17}), expected);
+    Runner several(GetParam().model, threads, GetParam().kv_type);
+    expect_same_bits(alone(several, tokens, {131}), expected);
+    expect_same_bits(alone(several, tokens, {40, 1, 17}), expected);
   }
 }
 
 TEST_P(BatchBits, DoNotDependOnOtherSequencesInTheBatch) {
   std::mt19937 random(2);
-  auto engine = open(GetParam().model, 2, GetParam().kv_type);
-  const int64_t n_vocab = engine->model().hyper_parameters().n_vocab;
+  Runner runner(GetParam().model, 2, GetParam().kv_type);
+  const int64_t n_vocab = runner.n_vocab();
   constexpr size_t kSequences = 6;
   std::vector<Tokens> texts;
   std::vector<Rows> expected;
   for (size_t s = 0; s < kSequences; ++s) {
     texts.push_back(random_tokens(random, 20 + static_cast<int64_t>(random() % 90), n_vocab));
-    expected.push_back(alone(*engine, texts[s], {texts[s].size()}));
+    expected.push_back(alone(runner, texts[s], {texts[s].size()}));
   }
   std::vector<SequenceId> ids;
-  for (size_t s = 0; s < kSequences; ++s) ids.push_back(engine->kv_cache().new_sequence());
+  for (size_t s = 0; s < kSequences; ++s) ids.push_back(runner.kv_cache().new_sequence());
   std::vector<size_t> done(kSequences, 0);
   std::vector<Rows> got(kSequences);
   // Each step takes a random number of tokens of a random subset, in random order.
@@ -145,7 +171,7 @@ TEST_P(BatchBits, DoNotDependOnOtherSequencesInTheBatch) {
       if (all) break;
       continue;
     }
-    const auto logits = engine->forward(batch);
+    const auto logits = runner.forward(batch);
     ASSERT_TRUE(logits.has_value()) << logits.error().message;
     int64_t row = 0;
     for (size_t i = 0; i < order.size(); ++i) {
@@ -160,29 +186,29 @@ TEST_P(BatchBits, DoNotDependOnOtherSequencesInTheBatch) {
 
 TEST_P(BatchBits, DoNotDependOnASharedBeginning) {
   std::mt19937 random(3);
-  auto engine = open(GetParam().model, 2, GetParam().kv_type);
-  const int64_t n_vocab = engine->model().hyper_parameters().n_vocab;
+  Runner runner(GetParam().model, 2, GetParam().kv_type);
+  const int64_t n_vocab = runner.n_vocab();
   const Tokens text = random_tokens(random, 90, n_vocab);
   for (const int64_t shared : {1, 31, 32, 45, 64, 89}) {
     SCOPED_TRACE("first " + std::to_string(shared) + " shared");
     Tokens other(text.begin(), text.begin() + shared);
     for (const model::TokenId token : random_tokens(random, 20, n_vocab)) other.push_back(token);
-    const Rows expected = alone(*engine, other, {other.size()});
-    const Rows expected_text = alone(*engine, text, {text.size()});
+    const Rows expected = alone(runner, other, {other.size()});
+    const Rows expected_text = alone(runner, text, {text.size()});
 
-    runtime::KvCache& cache = engine->kv_cache();
+    runtime::KvCache& cache = runner.kv_cache();
     const SequenceId base = cache.new_sequence();
-    Rows base_rows = in_chunks(*engine, base, std::span(text).first(80), {80});
+    Rows base_rows = in_chunks(runner, base, std::span(text).first(80), {80});
     if (shared <= 80) {
       const auto fork = cache.fork(base, shared);
       ASSERT_TRUE(fork.has_value());
       const Rows rows =
-          in_chunks(*engine, *fork, std::span(other).subspan(static_cast<size_t>(shared)), {9});
+          in_chunks(runner, *fork, std::span(other).subspan(static_cast<size_t>(shared)), {9});
       expect_same_bits(rows, Rows(expected.begin() + shared, expected.end()));
       cache.release(*fork);
     }
     // The sequence that was forked goes on as if nothing had happened.
-    for (auto& row : in_chunks(*engine, base, std::span(text).subspan(80), {3})) {
+    for (auto& row : in_chunks(runner, base, std::span(text).subspan(80), {3})) {
       base_rows.push_back(std::move(row));
     }
     expect_same_bits(base_rows, expected_text);
@@ -192,15 +218,15 @@ TEST_P(BatchBits, DoNotDependOnASharedBeginning) {
 
 TEST_P(BatchBits, AreTheSameAgainAfterATruncation) {
   std::mt19937 random(4);
-  auto engine = open(GetParam().model, 2, GetParam().kv_type);
-  const Tokens text = random_tokens(random, 100, engine->model().hyper_parameters().n_vocab);
-  const Rows expected = alone(*engine, text, {100});
-  const SequenceId sequence = engine->kv_cache().new_sequence();
-  in_chunks(*engine, sequence, text, {100});
+  Runner runner(GetParam().model, 2, GetParam().kv_type);
+  const Tokens text = random_tokens(random, 100, runner.n_vocab());
+  const Rows expected = alone(runner, text, {100});
+  const SequenceId sequence = runner.kv_cache().new_sequence();
+  in_chunks(runner, sequence, text, {100});
   for (const int64_t kept : {99, 64, 33, 1, 0}) {
-    engine->kv_cache().truncate(sequence, kept);
+    runner.kv_cache().truncate(sequence, kept);
     const Rows rows =
-        in_chunks(*engine, sequence, std::span(text).subspan(static_cast<size_t>(kept)), {11});
+        in_chunks(runner, sequence, std::span(text).subspan(static_cast<size_t>(kept)), {11});
     expect_same_bits(rows, Rows(expected.begin() + kept, expected.end()));
   }
 }
