@@ -1,8 +1,8 @@
 // How keys and values lie in memory: the layout that every device with paged attention reads.
 //
 // The cache of one layer is a pool of blocks of kKvBlockTokens tokens. For each KV head:
-//   K [block][head_dim][kKvBlockTokens]   (token fastest: scores of a block are computed lane by lane)
-//   V [block][kKvBlockTokens][head_dim]
+//   K [block][head_dim][kKvBlockTokens]   (token fastest: scores of a block are computed lane by
+//   lane) V [block][kKvBlockTokens][head_dim]
 // Blocks with neighbouring numbers are neighbours in memory, so that a sequence with contiguous
 // blocks has one contiguous window per head, for devices that know no block tables.
 #pragma once

@@ -12,10 +12,10 @@
 namespace troika::engine {
 
 struct SamplerOptions {
-  float temperature = 0.8f;  // 0: greedy, the lowest id on ties
-  int top_k = 40;            // 0: off
-  float top_p = 0.95f;       // 1: off
-  float min_p = 0.05f;       // 0: off
+  float temperature = 0.8f;     // 0: greedy, the lowest id on ties
+  int top_k = 40;               // 0: off
+  float top_p = 0.95f;          // 1: off
+  float min_p = 0.05f;          // 0: off
   float repeat_penalty = 1.0f;  // 1: off
   int repeat_last_n = 64;       // tokens looked back on; -1: all, 0: off
   uint64_t seed = 0;

@@ -35,8 +35,8 @@ struct ChatTemplateInput {
 // Bounds on one rendering; the defaults are far above what real templates need.
 struct ChatTemplateLimits {
   size_t max_source_bytes = 256 * 1024;
-  size_t max_steps = 1'000'000;   // evaluated nodes
-  size_t max_depth = 64;          // nesting of blocks and expressions, when parsed and when run
+  size_t max_steps = 1'000'000;  // evaluated nodes
+  size_t max_depth = 64;         // nesting of blocks and expressions, when parsed and when run
   size_t max_output_bytes = 8 * 1024 * 1024;
   size_t max_memory_bytes = 48 * 1024 * 1024;  // all values that one rendering makes
 };

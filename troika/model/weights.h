@@ -1,7 +1,7 @@
 // The weights of a model: named matrices in page-aligned memory of their own.
 //
-// Weights are read, not mapped: drivers cannot import a mapped file's pages, and a file that shrinks
-// while mapped would kill the process.
+// Weights are read, not mapped: drivers cannot import a mapped file's pages, and a file that
+// shrinks while mapped would kill the process.
 #pragma once
 
 #include <cstddef>
