@@ -77,34 +77,20 @@ Result<GgufArray> read_array(GgufReader& in) {
   ASSIGN_OR_RETURN(const uint32_t type, in.read<uint32_t>());
   ASSIGN_OR_RETURN(const uint64_t count, in.read<uint64_t>());
   switch (type) {
-    case kUint8:
-      return read_numbers<uint8_t, uint64_t>(in, count);
-    case kInt8:
-      return read_numbers<int8_t, int64_t>(in, count);
-    case kUint16:
-      return read_numbers<uint16_t, uint64_t>(in, count);
-    case kInt16:
-      return read_numbers<int16_t, int64_t>(in, count);
-    case kUint32:
-      return read_numbers<uint32_t, uint64_t>(in, count);
-    case kInt32:
-      return read_numbers<int32_t, int64_t>(in, count);
-    case kUint64:
-      return read_numbers<uint64_t, uint64_t>(in, count);
-    case kInt64:
-      return read_numbers<int64_t, int64_t>(in, count);
-    case kFloat32:
-      return read_numbers<float, double>(in, count);
-    case kFloat64:
-      return read_numbers<double, double>(in, count);
-    case kBool:
-      return read_bools(in, count);
-    case kString:
-      return read_strings(in, count);
-    case kArray:
-      return make_error(ErrorCode::kUnsupported, "an array of arrays is not supported");
-    default:
-      break;
+    case kUint8: return read_numbers<uint8_t, uint64_t>(in, count);
+    case kInt8: return read_numbers<int8_t, int64_t>(in, count);
+    case kUint16: return read_numbers<uint16_t, uint64_t>(in, count);
+    case kInt16: return read_numbers<int16_t, int64_t>(in, count);
+    case kUint32: return read_numbers<uint32_t, uint64_t>(in, count);
+    case kInt32: return read_numbers<int32_t, int64_t>(in, count);
+    case kUint64: return read_numbers<uint64_t, uint64_t>(in, count);
+    case kInt64: return read_numbers<int64_t, int64_t>(in, count);
+    case kFloat32: return read_numbers<float, double>(in, count);
+    case kFloat64: return read_numbers<double, double>(in, count);
+    case kBool: return read_bools(in, count);
+    case kString: return read_strings(in, count);
+    case kArray: return make_error(ErrorCode::kUnsupported, "an array of arrays is not supported");
+    default: break;
   }
   return make_error(ErrorCode::kInvalidData, "unknown array element type {}", type);
 }
@@ -118,26 +104,16 @@ Result<GgufValue> read_number(GgufReader& in) {
 Result<GgufValue> read_value(GgufReader& in) {
   ASSIGN_OR_RETURN(const uint32_t type, in.read<uint32_t>());
   switch (type) {
-    case kUint8:
-      return read_number<uint8_t, uint64_t>(in);
-    case kInt8:
-      return read_number<int8_t, int64_t>(in);
-    case kUint16:
-      return read_number<uint16_t, uint64_t>(in);
-    case kInt16:
-      return read_number<int16_t, int64_t>(in);
-    case kUint32:
-      return read_number<uint32_t, uint64_t>(in);
-    case kInt32:
-      return read_number<int32_t, int64_t>(in);
-    case kUint64:
-      return read_number<uint64_t, uint64_t>(in);
-    case kInt64:
-      return read_number<int64_t, int64_t>(in);
-    case kFloat32:
-      return read_number<float, double>(in);
-    case kFloat64:
-      return read_number<double, double>(in);
+    case kUint8: return read_number<uint8_t, uint64_t>(in);
+    case kInt8: return read_number<int8_t, int64_t>(in);
+    case kUint16: return read_number<uint16_t, uint64_t>(in);
+    case kInt16: return read_number<int16_t, int64_t>(in);
+    case kUint32: return read_number<uint32_t, uint64_t>(in);
+    case kInt32: return read_number<int32_t, int64_t>(in);
+    case kUint64: return read_number<uint64_t, uint64_t>(in);
+    case kInt64: return read_number<int64_t, int64_t>(in);
+    case kFloat32: return read_number<float, double>(in);
+    case kFloat64: return read_number<double, double>(in);
     case kBool: {
       ASSIGN_OR_RETURN(const bool value, read_bool(in));
       return GgufValue(value);
@@ -151,14 +127,20 @@ Result<GgufValue> read_value(GgufReader& in) {
       return GgufValue(
           std::shared_ptr<const GgufArray>(std::make_shared<GgufArray>(std::move(array))));
     }
-    default:
-      break;
+    default: break;
   }
   return make_error(ErrorCode::kInvalidData, "unknown value type {}", type);
 }
 
+Status check_count(const char* what, uint64_t count, uint64_t most) {
+  if (count <= most) return {};
+  return make_error(ErrorCode::kInvalidData, "{} {} are too many; at most {} are read", count, what,
+                    most);
+}
+
 Status read_metadata(GgufReader& in, uint64_t count, GgufHeader& header) {
   RETURN_IF_ERROR(in.claim(count, kMinMetadataRecordBytes, 0));
+  RETURN_IF_ERROR(check_count("metadata keys", count, kMaxMetadataKeys));
   for (uint64_t i = 0; i < count; ++i) {
     RETURN_IF_ERROR(in.claim(1, kMinMetadataRecordBytes, 128));
     in.enter(fmt::format("metadata key {} of {}", i + 1, count));
@@ -348,6 +330,7 @@ Result<GgufHeader> read_gguf_header(const ByteSource& source) {
 
   in.enter("number of tensors");
   RETURN_IF_ERROR(in.claim(n_tensors, kMinTensorRecordBytes, sizeof(GgufTensor) + 64));
+  RETURN_IF_ERROR(check_count("tensors", n_tensors, kMaxTensors));
   header.tensors.reserve(n_tensors);
   for (uint64_t i = 0; i < n_tensors; ++i) {
     in.enter(fmt::format("tensor {} of {}", i + 1, n_tensors));

@@ -50,8 +50,11 @@ struct GgufHeader {
   Result<std::optional<std::string>> get_string(std::string_view key) const;
 };
 
-// Bytes that hostile metadata may take in memory; the largest vocabularies need a third of it.
-inline constexpr uint64_t kMaxHeaderMemory = uint64_t{128} << 20;
+// What a header may have and take in memory, hostile or not. The largest vocabularies need half of
+// the memory, and the models with the most experts half of the tensors.
+inline constexpr uint64_t kMaxHeaderMemory = uint64_t{96} << 20;
+inline constexpr uint64_t kMaxMetadataKeys = 65536;
+inline constexpr uint64_t kMaxTensors = 131072;
 
 Result<GgufHeader> read_gguf_header(const ByteSource& source);
 // Opens `path` and reads its header. If that fails and the name says that the file is one part of

@@ -227,13 +227,16 @@ const Hostile kMetadata[] = {
      [](GgufBytes& f) {
        f.start(3, 0, 1).text("k").put(kArray).put(kU8).put<uint64_t>(30 << 20).zeros(30 << 20);
      },
-     "128 MiB"},
+     "96 MiB"},
     // 5 million strings of no length, of 32 bytes each in memory.
     {"EmptyStrings",
      [](GgufBytes& f) {
        f.start(3, 0, 1).text("k").put(kArray).put(kText).put<uint64_t>(5 << 20).zeros(40 << 20);
      },
-     "128 MiB"},
+     "96 MiB"},
+    {"TooManyKeys", [](GgufBytes& f) { f.start(3, 0, 70000).zeros(70000 * 13); }, "70000 metadata"},
+    {"TooManyTensors", [](GgufBytes& f) { f.start(3, 140000, 0).zeros(140000 * 32); },
+     "140000 tensors"},
     {"UnknownValueType",
      [](GgufBytes& f) { f.start(3, 0, 1).text("k").put<uint32_t>(13).zeros(99); },
      "unknown value type 13"},
