@@ -1,31 +1,32 @@
 #include "troika/device/fence.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "troika/base/cpu_pause.h"
 
 namespace troika::device {
 
-void Timeline::wake_waiters() {
-  if (waiters_.load(std::memory_order_seq_cst) == 0) return;
+void Timeline::signal(uint64_t value) {
+  value_.store(value, std::memory_order_seq_cst);
+  if (value < lowest_wanted_.load(std::memory_order_seq_cst)) return;
   // Taking the lock orders this after the waiter's last check, so that no wake-up is lost.
   const std::lock_guard lock(mutex_);
   condition_.notify_all();
 }
 
-void Timeline::signal(uint64_t value) {
-  value_.store(value, std::memory_order_seq_cst);
-  wake_waiters();
+void Timeline::fail(Error error) {
+  const std::lock_guard lock(mutex_);
+  if (failed_.load(std::memory_order_relaxed)) return;
+  error_ = std::move(error);
+  failed_.store(true, std::memory_order_seq_cst);
+  condition_.notify_all();
 }
 
-void Timeline::fail(Error error) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failed_.load(std::memory_order_relaxed)) return;
-    error_ = std::move(error);
-    failed_.store(true, std::memory_order_seq_cst);
-  }
-  wake_waiters();
+void Timeline::forget(uint64_t value) const {
+  wanted_.erase(std::find(wanted_.begin(), wanted_.end(), value));
+  const auto lowest = std::min_element(wanted_.begin(), wanted_.end());
+  lowest_wanted_.store(lowest == wanted_.end() ? kNobodyWaits : *lowest, std::memory_order_seq_cst);
 }
 
 bool Timeline::finished(uint64_t value) const {
@@ -60,7 +61,10 @@ Status Timeline::wait(uint64_t value, const WaitPolicy& policy) const {
     if (poll(value, start + policy.predicted + policy.overrun)) return outcome(value);
   }
   std::unique_lock lock(mutex_);
-  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  wanted_.push_back(value);
+  if (value < lowest_wanted_.load(std::memory_order_relaxed)) {
+    lowest_wanted_.store(value, std::memory_order_seq_cst);
+  }
   bool done = true;
   if (policy.timeout > Duration::zero()) {
     const Duration left = policy.timeout - (clock_.now() - start);
@@ -68,7 +72,7 @@ Status Timeline::wait(uint64_t value, const WaitPolicy& policy) const {
   } else {
     condition_.wait(lock, [&] { return finished(value); });
   }
-  waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  forget(value);
   lock.unlock();
   if (!done) {
     return make_error(ErrorCode::kTimeout, "a device did not finish within {:.0f} ms",

@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "troika/base/clock.h"
 #include "troika/base/result.h"
@@ -46,17 +47,21 @@ class Timeline {
   Status wait(uint64_t value, const WaitPolicy& policy = {}) const;
 
  private:
+  static constexpr uint64_t kNobodyWaits = UINT64_MAX;
+
   bool finished(uint64_t value) const;
   bool poll(uint64_t value, TimePoint until) const;
   Status outcome(uint64_t value) const;
-  void wake_waiters();
+  void forget(uint64_t value) const;
 
   const Clock& clock_;
   std::atomic<uint64_t> value_{0};
   std::atomic<bool> failed_{false};
-  // Waiters count themselves before they check again and sleep, so that signal() takes the lock
-  // only when somebody sleeps.
-  mutable std::atomic<int> waiters_{0};
+  // What sleeping waiters wait for, and the lowest of it: signal() takes the lock and wakes
+  // somebody only when that value is reached. A waiter enters its value before it checks a last
+  // time.
+  mutable std::vector<uint64_t> wanted_;
+  mutable std::atomic<uint64_t> lowest_wanted_{kNobodyWaits};
   mutable std::mutex mutex_;
   mutable std::condition_variable condition_;
   Error error_;
