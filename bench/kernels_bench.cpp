@@ -5,9 +5,12 @@
 //                                         of what one thread reads from memory
 //   attention/<kernels>/<kv type>/<rows>@<position>   GFLOPS (4 x head_dim for each visible key)
 //
-// Rates are per second of the thread's own CPU time, so that a busy machine disturbs them less.
+// Times are the thread's own CPU time, and rates those of the quickest iteration, so that a busy
+// machine disturbs them less.
 #include <benchmark/benchmark.h>
+#include <time.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -35,16 +38,30 @@ const Peaks& peaks() {
   return measured;
 }
 
-// Per second of CPU time: what Google Benchmark divides a rate by.
-benchmark::Counter rate(double per_iteration) {
-  return {per_iteration, benchmark::Counter::kIsIterationInvariantRate};
+double thread_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-void add_rates(benchmark::State& state, double flops, double bytes) {
-  state.counters["GFLOPS"] = rate(flops / 1e9);
-  state.counters["GB/s"] = rate(bytes / 1e9);
-  if (peaks().gflops > 0) state.counters["peak_%"] = rate(flops / 1e7 / peaks().gflops);
-  if (peaks().read_gbps > 0) state.counters["read_%"] = rate(bytes / 1e7 / peaks().read_gbps);
+// Runs the benchmark's iterations and reports operations and bytes of one over the shortest time.
+template <class Work>
+void time_iterations(benchmark::State& state, double flops, double bytes, const Work& work) {
+  double shortest = 1e9;
+  for (auto _ : state) {
+    const double start = thread_seconds();
+    work();
+    benchmark::ClobberMemory();
+    const double seconds = thread_seconds() - start;
+    state.SetIterationTime(seconds);
+    shortest = std::min(shortest, seconds);
+  }
+  const double gflops = flops / shortest / 1e9;
+  const double gbps = bytes / shortest / 1e9;
+  state.counters["GFLOPS"] = gflops;
+  state.counters["GB/s"] = gbps;
+  if (peaks().gflops > 0) state.counters["peak_%"] = 100 * gflops / peaks().gflops;
+  if (peaks().read_gbps > 0) state.counters["read_%"] = 100 * gbps / peaks().read_gbps;
 }
 
 void matmul(benchmark::State& state, const KernelTable& kernels, model::TensorType type, int64_t m,
@@ -69,11 +86,8 @@ void matmul(benchmark::State& state, const KernelTable& kernels, model::TensorTy
   args.y = y.data();
   args.y_stride = n;
   args.scratch = scratch.get();
-  for (auto _ : state) {
-    kernels.matmul(type, args);
-    benchmark::ClobberMemory();
-  }
-  add_rates(state, 2.0 * static_cast<double>(m * n * k), static_cast<double>(n * stride));
+  time_iterations(state, 2.0 * static_cast<double>(m * n * k), static_cast<double>(n * stride),
+                  [&] { kernels.matmul(type, args); });
 }
 
 // The shape of SmolLM2-135M: 3 query heads on each KV head, 64 wide.
@@ -116,14 +130,11 @@ void attention(benchmark::State& state, const KernelTable& kernels, KvType type,
   args.out = out.data();
   args.out_stride = kGroup * kHeadDim;
   args.scratch = scratch.get();
-  for (auto _ : state) {
-    kernels.attention(args);
-    benchmark::ClobberMemory();
-  }
   double keys = 0;
   for (int64_t r = 0; r < rows; ++r) keys += static_cast<double>(position + r + 1);
-  add_rates(state, 4.0 * kGroup * kHeadDim * keys,
-            static_cast<double>((position + rows) * 2 * kHeadDim * kv_type_bytes(type)));
+  time_iterations(state, 4.0 * kGroup * kHeadDim * keys,
+                  static_cast<double>((position + rows) * 2 * kHeadDim * kv_type_bytes(type)),
+                  [&] { kernels.attention(args); });
 }
 
 void register_all() {
@@ -149,9 +160,12 @@ void register_all() {
           const std::string name = "matmul/" + prefix + "/" + testing::name_of(type) + "/" +
                                    std::to_string(n) + "x" + std::to_string(k) + "/" +
                                    std::to_string(m);
-          benchmark::RegisterBenchmark(name.c_str(), [=, n = n, k = k](benchmark::State& state) {
-            matmul(state, *kernels, type, m, n, k);
-          })->Unit(benchmark::kMicrosecond);
+          benchmark::RegisterBenchmark(name.c_str(),
+                                       [=, n = n, k = k](benchmark::State& state) {
+                                         matmul(state, *kernels, type, m, n, k);
+                                       })
+              ->UseManualTime()
+              ->Unit(benchmark::kMicrosecond);
         }
       }
     }
@@ -161,10 +175,12 @@ void register_all() {
         const std::string name = "attention/" + prefix +
                                  (type == KvType::kF32 ? "/F32/" : "/F16/") + std::to_string(rows) +
                                  "@" + std::to_string(position);
-        benchmark::RegisterBenchmark(name.c_str(), [=, r = rows,
-                                                    p = position](benchmark::State& state) {
-          attention(state, *kernels, type, r, p);
-        })->Unit(benchmark::kMicrosecond);
+        benchmark::RegisterBenchmark(name.c_str(),
+                                     [=, r = rows, p = position](benchmark::State& state) {
+                                       attention(state, *kernels, type, r, p);
+                                     })
+            ->UseManualTime()
+            ->Unit(benchmark::kMicrosecond);
       }
     }
   }

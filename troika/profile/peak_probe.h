@@ -8,8 +8,9 @@
 namespace troika::profile {
 
 // Both start `threads` threads, each pinned to one of the process's allowed CPUs, let them begin
-// together, and take the median of several tries, from the first thread's start to the last one's
-// end; well under 0.2 s in all. GB = 1e9 bytes. Fail if a thread or the memory cannot be had.
+// together, and take the best of 15 tries, each from the first thread's start to the last one's
+// end: well under 0.2 s in all, unless gigabytes are read. GB = 1e9 bytes. Fail if a thread or the
+// memory cannot be had.
 
 // Bytes read from memory per second: every thread reads its own part of `bytes` once per try, in
 // order. Counts the bytes read, not what the caches fetch besides. Take several times the size of

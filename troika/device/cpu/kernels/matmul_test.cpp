@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "troika/device/cpu/kernels/kernels_reference.h"
+#include "troika/model/quantize.h"
 
 namespace troika::device::cpu::testing {
 namespace {
@@ -201,8 +202,11 @@ TEST_P(MatMulTest, DequantizesAsDefined) {
     Problem p(type(), 1, 1, n, 8);
     std::vector<float> y(static_cast<size_t>(n) + 1, Problem::kUntouched);
     table().dequantize_row(type(), p.w(), n, y.data());
+    std::vector<float> of_model(static_cast<size_t>(n));
+    model::dequantize_row(type(), p.w(), of_model);
     for (int64_t i = 0; i < n; ++i) {
       ASSERT_EQ(y[static_cast<size_t>(i)], weight_at(type(), p.w(), i)) << i;
+      ASSERT_EQ(y[static_cast<size_t>(i)], of_model[static_cast<size_t>(i)]) << i;
     }
     ASSERT_EQ(y.back(), Problem::kUntouched);
   }
