@@ -1,0 +1,61 @@
+#include "cli/answer_report.h"
+
+namespace troika::cli {
+
+Json answer_json(const LoadedEngine& loaded, const std::vector<model::TokenId>& prompt,
+                 const engine::GenerateOptions& options, const engine::Answer& answer) {
+  Json devices = Json::array();
+  for (const engine::DeviceUse& use : answer.devices) {
+    devices.push_back({{"name", use.name},
+                       {"share", use.share},
+                       {"busy_ms", to_ms(use.busy)},
+                       {"wait_ms", to_ms(use.wait)}});
+  }
+  const engine::Engine& engine = *loaded.engine;
+  const engine::EngineOptions& effective = engine.options();
+  Json json = {{"prompt_tokens", prompt},
+               {"tokens", answer.tokens},
+               {"text", answer.text},
+               {"finish_reason", std::string(to_string(answer.finish_reason))},
+               {"ttft_ms", to_ms(answer.ttft)},
+               {"tpot_ms", to_ms(answer.tpot)},
+               {"prefill_tok_s", answer.prefill_tok_s},
+               {"decode_tok_s", answer.decode_tok_s},
+               {"load_ms", to_ms(loaded.load_time)},
+               {"compile_ms", to_ms(engine.compile_time())},
+               {"devices", devices}};
+  if (options.logprobs > 0) {
+    Json positions = Json::array();
+    for (const auto& position : answer.top_logprobs) {
+      Json entries = Json::array();
+      for (const engine::TokenLogprob& entry : position) {
+        entries.push_back({{"id", entry.id}, {"logprob", entry.logprob}});
+      }
+      positions.push_back(std::move(entries));
+    }
+    json["top_logprobs"] = std::move(positions);
+  }
+  json["model"] = engine.model().path();
+  json["seed"] = options.sampling.seed;
+  json["context"] = effective.context;
+  json["threads"] = effective.threads;
+  json["kv_type"] = std::string(kv_type_name(effective.kv_type));
+  Json memory = Json::object();
+  for (const auto& [owner, bytes] : engine.memory()) memory[owner] = bytes;
+  json["memory_bytes"] = std::move(memory);
+  return json;
+}
+
+std::string answer_summary(const engine::Answer& answer) {
+  std::string line = fmt::format("\n[prompt {} tokens", answer.prompt_tokens);
+  if (answer.cached_tokens > 0) line += fmt::format(" ({} cached)", answer.cached_tokens);
+  line += fmt::format(", {:.1f} tok/s; first token after {:.0f} ms", answer.prefill_tok_s,
+                      to_ms(answer.ttft));
+  line += fmt::format("; answer {} tokens", answer.tokens.size());
+  if (answer.decode_tok_s > 0) {
+    line += fmt::format(", {:.1f} tok/s, {:.1f} ms each", answer.decode_tok_s, to_ms(answer.tpot));
+  }
+  return line + fmt::format("; {}]\n", to_string(answer.finish_reason));
+}
+
+}  // namespace troika::cli

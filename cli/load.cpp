@@ -1,0 +1,68 @@
+#include "cli/load.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "cli/default_model.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "troika/base/trace.h"
+
+namespace troika::cli {
+
+Result<LoadedModel> load_model(const ModelFlags& flags, bool weights, int64_t threads,
+                               Console& console) {
+  ASSIGN_OR_RETURN(const std::string path, model_path(flags.path));
+  Progress progress(console, "loading");
+  model::LoadOptions options;
+  options.weights = weights;
+  const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
+  options.threads = static_cast<int>(threads > 0 ? std::min(threads, cores) : cores);
+  options.progress = [&progress](uint64_t done, uint64_t all) {
+    progress.update(done, all);
+    return !interrupted();
+  };
+  const TimePoint begin = system_clock().now();
+  auto model = model::Model::load(path, options);
+  if (!model && interrupted()) {
+    return make_error(ErrorCode::kCancelled, "interrupted while loading {}", in_quotes(path));
+  }
+  if (!model) return tl::unexpected<Error>(model.error());
+  return LoadedModel{std::move(*model), system_clock().now() - begin};
+}
+
+Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlags& engine_flags,
+                                 Console& console) {
+  ASSIGN_OR_RETURN(LoadedModel loaded,
+                   load_model(model_flags, true, engine_flags.threads, console));
+  const model::HyperParameters& shape = loaded.model.hyper_parameters();
+  ASSIGN_OR_RETURN(const engine::EngineOptions options, engine_flags.resolve(shape));
+  if (engine_flags.context < 0 && shape.n_ctx_train > kDefaultContextLimit) {
+    console.note(
+        fmt::format("context: {} tokens, though the model was trained for {}; -c 0 takes "
+                    "them all",
+                    options.context, shape.n_ctx_train));
+  }
+  if (engine_flags.threads_batch > 0 && engine_flags.threads_batch != engine_flags.threads) {
+    console.note("--threads-batch has no effect: the prompt uses the cores of -t");
+  }
+  LoadedEngine result;
+  result.load_time = loaded.elapsed;
+  ASSIGN_OR_RETURN(result.engine, engine::Engine::create(std::move(loaded.model), options));
+  const engine::EngineOptions& effective = result.engine->options();
+  console.note(fmt::format("loaded in {:.0f} ms; context {} tokens, KV {}, {} threads",
+                           to_ms(result.load_time), effective.context,
+                           kv_type_name(effective.kv_type), effective.threads));
+  for (const auto& [owner, bytes] : result.engine->memory()) {
+    console.note(
+        fmt::format("memory: {:<14} {:9.1f} MiB", owner, static_cast<double>(bytes) / (1 << 20)));
+  }
+  return result;
+}
+
+Status save_trace(const engine::Engine& engine, const EngineFlags& flags) {
+  if (flags.trace_path.empty()) return {};
+  return write_chrome_json(engine.trace(), flags.trace_path);
+}
+
+}  // namespace troika::cli

@@ -1,0 +1,34 @@
+// Loads a model with progress and makes an engine of it.
+#pragma once
+
+#include <memory>
+
+#include "cli/console.h"
+#include "cli/options.h"
+#include "troika/base/clock.h"
+#include "troika/engine/engine.h"
+#include "troika/model/model.h"
+
+namespace troika::cli {
+
+struct LoadedModel {
+  model::Model model;
+  Duration elapsed{};
+};
+
+// The file that is meant, with its weights or without. kCancelled on Ctrl-C.
+Result<LoadedModel> load_model(const ModelFlags& flags, bool weights, int64_t threads,
+                               Console& console);
+
+struct LoadedEngine {
+  std::unique_ptr<engine::Engine> engine;
+  Duration load_time{};  // reading and checking the file; compiling is engine->compile_time()
+};
+
+Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlags& engine_flags,
+                                 Console& console);
+
+// Writes the trace if --trace asks for one.
+Status save_trace(const engine::Engine& engine, const EngineFlags& flags);
+
+}  // namespace troika::cli

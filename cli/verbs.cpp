@@ -1,0 +1,54 @@
+#include "cli/verbs.h"
+
+#include <array>
+
+#include "cli/text.h"
+
+namespace troika::cli {
+namespace {
+
+constexpr std::array kVerbs = {
+    VerbEntry{"run", "Answer one prompt", make_run},
+    VerbEntry{"chat", "Talk with a model", make_chat},
+    VerbEntry{"bench", "Measure prefill and decode speed", make_bench},
+    VerbEntry{"inspect", "Show what a model file holds", make_inspect},
+    VerbEntry{"tokenize", "Show the tokens of a text", make_tokenize},
+    VerbEntry{"perplexity", "Score a text", make_perplexity},
+    VerbEntry{"devices", "List the devices of this machine", make_devices},
+    VerbEntry{"synth", "Write a model of random weights", make_synth},
+    VerbEntry{"completion", "Print a shell completion script", make_completion},
+};
+
+struct Alias {
+  std::string_view name;
+  std::string_view verb;
+};
+
+// What other engines call the same thing.
+constexpr std::array kAliases = {Alias{"show", "inspect"}};
+
+}  // namespace
+
+std::span<const VerbEntry> verbs() { return kVerbs; }
+
+const VerbEntry* find_verb(std::string_view name) {
+  for (const Alias& alias : kAliases) {
+    if (alias.name == name) name = alias.verb;
+  }
+  for (const VerbEntry& verb : kVerbs) {
+    if (verb.name == name) return &verb;
+  }
+  return nullptr;
+}
+
+Error unknown_verb(std::string_view name) {
+  std::vector<std::string> names;
+  for (const VerbEntry& verb : kVerbs) names.emplace_back(verb.name);
+  const std::string near = nearest(name, names);
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("unknown verb {}{}; verbs: {}", in_quotes(name),
+                           near.empty() ? "" : fmt::format(", did you mean '{}'?", near),
+                           fmt::join(names, ", "))};
+}
+
+}  // namespace troika::cli
