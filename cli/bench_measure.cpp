@@ -1,0 +1,82 @@
+#include "cli/bench_measure.h"
+
+#include <algorithm>
+#include <set>
+
+#include "cli/interrupt.h"
+#include "cli/machine.h"
+
+namespace troika::cli {
+namespace {
+
+Result<Duration> run_once(engine::Engine& engine, const BenchTest& test) {
+  Duration elapsed{};
+  if (test.n_prompt > 0) {
+    ASSIGN_OR_RETURN(elapsed, engine.time_prefill(test.n_prompt, test.n_depth));
+  }
+  if (test.n_gen > 0) {
+    ASSIGN_OR_RETURN(const Duration decode,
+                     engine.time_decode(test.n_gen, test.n_depth + test.n_prompt));
+    elapsed += decode;
+  }
+  return elapsed;
+}
+
+}  // namespace
+
+Result<std::vector<Duration>> measure(engine::Engine& engine, const BenchTest& test,
+                                      int64_t repetitions, bool warm_up) {
+  if (warm_up) {
+    // A whole prompt touches every buffer; one step is enough for decode.
+    const BenchTest once{test.n_prompt, std::min<int64_t>(test.n_gen, 1), test.n_depth};
+    ASSIGN_OR_RETURN([[maybe_unused]] const Duration ignored, run_once(engine, once));
+  }
+  std::vector<Duration> samples;
+  for (int64_t i = 0; i < repetitions; ++i) {
+    if (interrupted()) {
+      return make_error(ErrorCode::kCancelled, "interrupted while measuring {}", test.name());
+    }
+    ASSIGN_OR_RETURN(const Duration sample, run_once(engine, test));
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+TestWork least_work(const engine::Engine& engine, const BenchTest& test) {
+  TestWork total;
+  const auto add = [&](int64_t rows, int64_t depth) {
+    const runtime::Work work = engine.work(rows, depth);
+    total.flops += 2.0 * static_cast<double>(work.macs);
+    total.bytes += static_cast<double>(work.weight_bytes) + static_cast<double>(work.kv_bytes);
+  };
+  const int64_t pass = engine.options().batch_rows;
+  for (int64_t done = 0; done < test.n_prompt; done += pass) {
+    add(std::min(pass, test.n_prompt - done), test.n_depth + done);
+  }
+  for (int64_t i = 0; i < test.n_gen; ++i) add(1, test.n_depth + test.n_prompt + i);
+  return total;
+}
+
+BenchRow describe(const LoadedEngine& loaded, const BenchSetting& setting, const BenchTest& test) {
+  const engine::Engine& engine = *loaded.engine;
+  const model::Model& model = engine.model();
+  BenchRow row;
+  row.test = test;
+  row.setting = setting;
+  row.setting.ubatch = engine.options().batch_rows;
+  row.model_type =
+      fmt::format("{} {:.2f} M {}", model.hyper_parameters().architecture,
+                  static_cast<double>(model.parameter_count()) / 1e6, model.type_name());
+  row.model_filename = model.path();
+  row.model_size = model.file_bytes();
+  row.model_n_params = model.parameter_count();
+  for (const auto& device : engine.devices()) row.devices.push_back(device->info().name);
+  row.threads = engine.options().threads;
+  row.kernels = engine.options().kernels;
+  row.test_time = utc_time();
+  row.load = loaded.load_time;
+  row.compile = engine.compile_time();
+  return row;
+}
+
+}  // namespace troika::cli
