@@ -128,15 +128,15 @@ class Chat final : public Verb {
         },
         &interrupt_flag());
     RETURN_IF_ERROR(written);
-    if (!turn) {
+    if (turn) {
+      RETURN_IF_ERROR(console.print("\n"));
+      if (turn->finish_reason == engine::FinishReason::kContextFull) {
+        console.warn("the answer filled the context; /reset starts anew, -c N gives more room");
+      }
+      if (stats_) console.status(answer_summary(*turn));
+    } else {
       console.status("error: " + printable(turn.error().message) + "\n");
-      return {};
     }
-    RETURN_IF_ERROR(console.print("\n"));
-    if (turn->finish_reason == engine::FinishReason::kContextFull) {
-      console.warn("the answer filled the context; /reset starts anew, -c N gives more room");
-    }
-    if (stats_) console.status(answer_summary(*turn));
     if (!interrupted()) return {};
     if (!interactive_) return make_error(ErrorCode::kCancelled, "the chat was interrupted");
     clear_interrupt();
