@@ -64,7 +64,7 @@ class Bench final : public Verb {
     flags.context = matrix.context();
     flags.key_type = kv_type_name(setting.kv_type);
     ASSIGN_OR_RETURN(LoadedEngine loaded, load_engine(model_, flags, console));
-    ASSIGN_OR_RETURN(const Peak peak, peaks_.of(*loaded.engine));
+    ASSIGN_OR_RETURN(const Peak peak, peaks_.of(loaded.engine->options().threads));
     for (const BenchTest& test : matrix.tests) {
       const std::string what =
           fmt::format("{} with {} threads", test.name(), loaded.engine->options().threads);

@@ -1,13 +1,22 @@
 #include "cli/bench_measure.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <set>
 
 #include "cli/interrupt.h"
 #include "cli/machine.h"
+#include "troika/profile/peak_probe.h"
 
 namespace troika::cli {
 namespace {
+
+// Enough to measure memory and not the last cache, where the system tells how large that is.
+int64_t probe_bytes() {
+  constexpr int64_t kLeast = int64_t{128} << 20;
+  constexpr int64_t kMost = int64_t{1} << 30;
+  return std::clamp<int64_t>(4 * int64_t{sysconf(_SC_LEVEL3_CACHE_SIZE)}, kLeast, kMost);
+}
 
 Result<Duration> run_once(engine::Engine& engine, const BenchTest& test) {
   Duration elapsed{};
@@ -77,6 +86,15 @@ BenchRow describe(const LoadedEngine& loaded, const BenchSetting& setting, const
   row.load = loaded.load_time;
   row.compile = engine.compile_time();
   return row;
+}
+
+Result<Peak> PeakStore::of(int threads) {
+  if (const auto known = peaks_.find(threads); known != peaks_.end()) return known->second;
+  Peak peak;
+  ASSIGN_OR_RETURN(peak.gflops, profile::measure_fma_gflops(threads));
+  ASSIGN_OR_RETURN(peak.gbps, profile::measure_read_gbps(threads, probe_bytes()));
+  peaks_[threads] = peak;
+  return peak;
 }
 
 }  // namespace troika::cli

@@ -20,13 +20,13 @@ TestWork least_work(const engine::Engine& engine, const BenchTest& test);
 // A row with everything but samples, work and peak.
 BenchRow describe(const LoadedEngine& loaded, const BenchSetting& setting, const BenchTest& test);
 
-// The peaks of this run's core sets, each measured once.
+// The peaks of this machine by number of threads, each measured once in a run.
 class PeakStore {
  public:
-  Result<Peak> of(const engine::Engine& engine);
+  Result<Peak> of(int threads);
 
  private:
-  std::map<std::vector<int>, Peak> peaks_;
+  std::map<int, Peak> peaks_;
 };
 
 }  // namespace troika::cli

@@ -51,13 +51,15 @@ class CsvPrinter final : public BenchPrinter {
   Status row(const BenchRow& row) override {
     std::string names;
     std::string cells;
-    for (const auto& [key, value] : to_json(row).items()) {
+    const Json json = to_json(row);
+    for (const auto& [key, value] : json.items()) {
       const char* comma = cells.empty() ? "" : ",";
-      names += comma + key;
-      cells += comma + csv_cell(value);
+      names += fmt::format("{}{}", comma, key);
+      cells += fmt::format("{}{}", comma, csv_cell(value));
     }
-    const bool first = !std::exchange(began_, true);
-    return console_.print((first ? names + "\n" : "") + cells + "\n");
+    names += '\n';
+    cells += '\n';
+    return console_.print(std::exchange(began_, true) ? cells : names + cells);
   }
   Status end() override { return {}; }
 

@@ -34,7 +34,8 @@ std::string device_text(const device::DeviceInfo& info) {
   const auto line = [&text](std::string_view key, std::string_view value) {
     text += fmt::format("  {:<16} {}\n", printable(key), printable(value));
   };
-  line("cores", fmt::format("{}", fmt::join(info.cores, ", ")));
+  line("cores",
+       info.cores.empty() ? "not bound to any" : fmt::format("{}", fmt::join(info.cores, ", ")));
   line("rows", rows);
   line("unified memory", yes_no(info.unified_memory));
   line("paged attention", yes_no(info.paged_attention));

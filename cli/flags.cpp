@@ -51,10 +51,12 @@ Flags::Flag& Flags::add(const std::string& names, Arity arity, const std::string
     }
   }
   if (!env.empty()) text += fmt::format(" [env {}]", env);
-  flag->option = arity == Arity::kNone
-                     ? app_->add_flag(names, text)
-                     : app_->add_option(
-                           names, [](const CLI::results_t&) { return true; }, text);
+  if (arity == Arity::kNone) {
+    flag->option = app_->add_flag(names);
+  } else {
+    flag->option = app_->add_option(names, [](const CLI::results_t&) { return true; });
+  }
+  flag->option->description(text);
   if (arity == Arity::kOptional) flag->option->expected(0, 1);
   flag->option->group(group_)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   if (arity != Arity::kNone) flag->option->type_name(placeholder);

@@ -41,14 +41,10 @@ Json value_json(const model::GgufValue& value, bool whole) {
 
 std::string_view rope_scaling_name(model::RopeScaling scaling) {
   switch (scaling) {
-    case model::RopeScaling::kNone:
-      return "none";
-    case model::RopeScaling::kLinear:
-      return "linear";
-    case model::RopeScaling::kYarn:
-      return "yarn";
-    case model::RopeScaling::kLongRope:
-      return "longrope";
+    case model::RopeScaling::kNone: return "none";
+    case model::RopeScaling::kLinear: return "linear";
+    case model::RopeScaling::kYarn: return "yarn";
+    case model::RopeScaling::kLongRope: return "longrope";
   }
   return "none";
 }
@@ -93,7 +89,7 @@ Json tokenizer_json(const model::Tokenizer& tokenizer) {
 }
 
 std::string lines(const std::string& title, const Json& object) {
-  std::string text = title + "\n";
+  std::string text = fmt::format("{}\n", title);
   for (const auto& [key, value] : object.items()) {
     const std::string shown = value.is_string() ? value.get<std::string>() : to_text(value);
     text += fmt::format("  {:<44} {}\n", printable(key), shortened(shown, kMaxValueBytes));
@@ -152,12 +148,14 @@ std::string report_text(const GgufReport& report) {
                         static_cast<double>(report.model->parameter_count()) / 1e6,
                         report.model->type_name());
     text += lines("hyper-parameters", hyper_parameters_json(report.model->hyper_parameters()));
-    text += "\n" + lines("tokenizer", tokenizer_json(report.model->tokenizer()));
+    text += '\n';
+    text += lines("tokenizer", tokenizer_json(report.model->tokenizer()));
   } else {
-    text += "cannot be run: " + printable(report.unsupported) + "\n";
+    text += fmt::format("cannot be run: {}\n", printable(report.unsupported));
   }
-  text += "\n" + lines(fmt::format("metadata ({} entries)", header.metadata.size()),
-                       metadata_json(report));
+  text += '\n';
+  text +=
+      lines(fmt::format("metadata ({} entries)", header.metadata.size()), metadata_json(report));
   if (!report.tensors) return text;
   text += fmt::format("\ntensors ({})\n", header.tensors.size());
   for (const model::GgufTensor& tensor : header.tensors) {

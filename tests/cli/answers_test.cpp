@@ -257,7 +257,8 @@ TEST(Devices, ListsTheCpu) {
   const json devices = expect_json(troika_run({"devices", "--json"}));
   ASSERT_FALSE(devices.empty());
   EXPECT_EQ(devices[0]["kind"], "cpu");
-  EXPECT_FALSE(devices[0]["cores"].empty());
+  const json bound = expect_json(troika_run({"devices", "--device", "cpu@0", "--json"}));
+  EXPECT_EQ(bound[0]["cores"], json({0}));
   EXPECT_THAT(troika_run({"devices"}).out, HasSubstr("cores"));
   expect_error(troika_run({"devices", "--device", "abacus"}), 3, "abacus");
 }
