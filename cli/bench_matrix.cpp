@@ -118,8 +118,7 @@ Result<BenchMatrix> make_matrix(const BenchLists& lists) {
   if (!lists.threads.empty()) {
     ASSIGN_OR_RETURN(threads, parse_list("--threads", lists.threads, kThreadRange));
   }
-  ASSIGN_OR_RETURN(const auto ubatches,
-                   parse_list("--ubatch-size", lists.ubatch, {1, int64_t{1} << 20}));
+  ASSIGN_OR_RETURN(const auto ubatches, parse_list("--ubatch-size", lists.ubatch, kPassRange));
   // A device list holds commas of its own, so several of them are given as -dev a -dev b in one run
   // of the program each; here it is one value.
   for (int64_t count : threads) {

@@ -18,6 +18,13 @@ int64_t probe_bytes() {
   return std::clamp<int64_t>(4 * int64_t{sysconf(_SC_LEVEL3_CACHE_SIZE)}, kLeast, kMost);
 }
 
+std::string fact(const device::DeviceInfo& info, std::string_view key) {
+  for (const auto& [name, value] : info.facts) {
+    if (name == key) return value;
+  }
+  return "";
+}
+
 Result<Duration> run_once(engine::Engine& engine, const BenchTest& test) {
   Duration elapsed{};
   if (test.n_prompt > 0) {
@@ -81,7 +88,7 @@ BenchRow describe(const LoadedEngine& loaded, const BenchSetting& setting, const
   row.model_n_params = model.parameter_count();
   for (const auto& device : engine.devices()) row.devices.push_back(device->info().name);
   row.threads = engine.options().threads;
-  row.kernels = engine.options().kernels;
+  row.kernels = fact(engine.devices().front()->info(), "kernels");
   row.test_time = utc_time();
   row.load = loaded.load_time;
   row.compile = engine.compile_time();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "cli/options.h"
 #include "cli/text.h"
@@ -88,7 +89,8 @@ class MarkdownPrinter final : public BenchPrinter {
     for (size_t i = 0; i < titles.size(); ++i) {
       rule += fmt::format("| {}{} ", std::string(width(titles[i]) - 1, '-'), i == 0 ? "-" : ":");
     }
-    return console_.print(line(titles, titles) + rule + "|\n");
+    header_ = line(titles, titles) + rule + "|\n";
+    return {};
   }
 
   Status row(const BenchRow& row) override {
@@ -115,7 +117,8 @@ class MarkdownPrinter final : public BenchPrinter {
       compiles_.push_back(row.compile);
     }
     peak_ = row.peak;
-    return console_.print(line(titles, cells));
+    // The header comes with the first row, so that a run that cannot begin prints nothing.
+    return console_.print(std::exchange(header_, "") + line(titles, cells));
   }
 
   Status end() override {
@@ -155,6 +158,7 @@ class MarkdownPrinter final : public BenchPrinter {
   }
 
   Console& console_;
+  std::string header_;
   bool show_kv_ = false;
   bool show_ubatch_ = false;
   std::vector<Duration> loads_;

@@ -41,10 +41,14 @@ Json value_json(const model::GgufValue& value, bool whole) {
 
 std::string_view rope_scaling_name(model::RopeScaling scaling) {
   switch (scaling) {
-    case model::RopeScaling::kNone: return "none";
-    case model::RopeScaling::kLinear: return "linear";
-    case model::RopeScaling::kYarn: return "yarn";
-    case model::RopeScaling::kLongRope: return "longrope";
+    case model::RopeScaling::kNone:
+      return "none";
+    case model::RopeScaling::kLinear:
+      return "linear";
+    case model::RopeScaling::kYarn:
+      return "yarn";
+    case model::RopeScaling::kLongRope:
+      return "longrope";
   }
   return "none";
 }

@@ -57,7 +57,7 @@ void EngineFlags::declare(Flags& flags) {
                 "LLAMA_ARG_CTX_SIZE");
   flags.integer("-b,--batch-size", batch, {1, kMaxBatch},
                 "Tokens of a prompt handed over at once (default: 2048)", "LLAMA_ARG_BATCH");
-  flags.integer("--ubatch-size", ubatch, {1, kMaxBatch}, "Rows of one pass (default: 512)",
+  flags.integer("--ubatch-size", ubatch, kPassRange, "Rows of one pass (default: 512)",
                 "LLAMA_ARG_UBATCH");
   flags.text("--cache-type-k", key_type, "TYPE", "KV cache: f32, f16 (default: f32)",
              "LLAMA_ARG_CACHE_TYPE_K");

@@ -65,5 +65,7 @@ std::string_view kv_type_name(device::KvType type);
 
 // Every core, however the user says it: -1 as llama.cpp's default, 0, or nothing.
 inline constexpr IntegerRange kThreadRange{-1, 1024};
+// Rows of one pass.
+inline constexpr IntegerRange kPassRange{1, 65536};
 
 }  // namespace troika::cli

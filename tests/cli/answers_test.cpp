@@ -44,6 +44,8 @@ TEST(Run, JsonHasEveryKeyAndNothingElseIsPrinted) {
   for (const char* key : {"ttft_ms", "tpot_ms", "prefill_tok_s", "decode_tok_s", "load_ms"}) {
     EXPECT_GT(answer[key].get<double>(), 0) << key;
   }
+  EXPECT_GT(answer["threads"].get<int>(), 0);
+  EXPECT_EQ(answer["context"], 2048);
   double shares = 0;
   for (const json& device : answer["devices"]) {
     shares += device["share"].get<double>();
@@ -158,8 +160,8 @@ TEST(Run, CtrlCEndsTheAnswer) {
 
 TEST(Run, ASecondCtrlCEndsTheProgram) {
   Command command;  // a pass that takes long, and is not looked into
-  command.arguments = tiny("bench", {"-p", "120000", "-n", "0", "-ub", "120000", "-r", "1",
-                                     "--no-warmup", "-t", "1", "--progress"});
+  command.arguments =
+      tiny("bench", {"-p", "120000", "-n", "0", "-r", "1", "--no-warmup", "-t", "1", "--progress"});
   int ticks = 0;
   command.watch = [&ticks](pid_t pid, const Outcome& so_far) {
     if (so_far.err.find("measuring") == std::string::npos) return;
@@ -305,6 +307,7 @@ TEST(Bench, JsonIsOneArrayWithARowForEachTest) {
       EXPECT_TRUE(row.contains(key)) << key;
     }
     EXPECT_EQ(row["threads"], 1);
+    EXPECT_FALSE(row["kernels"].get<std::string>().empty());
   }
 }
 

@@ -32,7 +32,8 @@ struct DeviceInfo {
   std::string name;  // as named by the user: "cpu@0"
   DeviceKind kind = DeviceKind::kCpu;
   std::string description;  // "AMD EPYC, 2 cores, avx2"
-  std::vector<int> cores;   // cores of this machine that it computes on; empty: none of them
+  std::vector<int> cores;   // cores of this machine that it is bound to; empty: none of them
+  int threads = 0;          // threads of this machine that compute for it
   // Rows for which kernels exist; empty: any number.
   std::vector<int64_t> standard_rows;
   int64_t n_tile = 1;           // outputs of a product are cut on multiples of this

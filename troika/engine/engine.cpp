@@ -101,6 +101,8 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineO
     return make_error(ErrorCode::kUnsupported, "devices \"{}\": only one device at a time so far",
                       options.devices);
   }
+  s.options.threads = 0;
+  for (const auto& device : s.devices) s.options.threads += device->info().threads;
   ASSIGN_OR_RETURN(const device::KvLayout layout, kv_layout(s.graph, s.options));
   ASSIGN_OR_RETURN(runtime::KvCache cache,
                    runtime::KvCache::create(layout, s.options.context, s.pool));

@@ -216,6 +216,7 @@ Result<std::unique_ptr<Device>> open(const CpuOptions& options, const Clock& clo
   info.description = fmt::format("{}, {} thread{}, {} kernels", cpu_name(), threads,
                                  threads == 1 ? "" : "s", kernels->name);
   info.cores = options.cores;
+  info.threads = threads;
   info.n_tile = 16;
   info.facts = {{"threads", std::to_string(threads)}, {"kernels", std::string(kernels->name)}};
   return std::unique_ptr<Device>(
