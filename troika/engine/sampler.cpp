@@ -47,31 +47,47 @@ void keep_best(std::vector<Candidate>& candidates, size_t count) {
   candidates.resize(count);
 }
 
-// Probabilities of sorted candidates.
-std::vector<double> softmax(const std::vector<Candidate>& candidates, double temperature) {
-  std::vector<double> p(candidates.size());
-  double sum = 0;
-  for (size_t i = 0; i < p.size(); ++i) {
-    p[i] = std::exp((static_cast<double>(candidates[i].logit) - candidates[0].logit) / temperature);
-    sum += p[i];
-  }
-  for (double& value : p) value /= sum;
-  return p;
+double weight(const Candidate& candidate, float best, double temperature) {
+  return portable_exp((static_cast<double>(candidate.logit) - best) / temperature);
 }
 
+// The fewest best candidates that together have the probability. The best comes first in
+// `candidates`; the rest is sorted only as far as needed, which is nearly always a small part.
 void keep_top_p(std::vector<Candidate>& candidates, double top_p) {
-  const std::vector<double> p = softmax(candidates, 1.0);
+  const float best = candidates[0].logit;
+  double total = 0;
+  for (const Candidate& c : candidates) total += weight(c, best, 1.0);
+  const double wanted = total * top_p;
   double sum = 0;
-  size_t count = 0;
-  while (count < p.size() && (count == 0 || sum < top_p)) sum += p[count++];
-  candidates.resize(count);
+  size_t sorted = 0;
+  for (size_t kept = 0; kept < candidates.size(); ++kept) {
+    if (kept == sorted) {
+      sorted = std::min(candidates.size(), std::max<size_t>(64, 4 * sorted));
+      std::partial_sort(candidates.begin() + static_cast<int64_t>(kept),
+                        candidates.begin() + static_cast<int64_t>(sorted), candidates.end(),
+                        better);
+    }
+    sum += weight(candidates[kept], best, 1.0);
+    if (sum >= wanted) return candidates.resize(kept + 1);
+  }
 }
 
 void keep_min_p(std::vector<Candidate>& candidates, double min_p) {
-  const double least = candidates[0].logit + std::log(min_p);
-  const auto end = std::find_if(candidates.begin() + 1, candidates.end(),
-                                [&](const Candidate& c) { return c.logit < least; });
-  candidates.erase(end, candidates.end());
+  const float best = candidates[0].logit;
+  std::erase_if(candidates, [&](const Candidate& c) { return weight(c, best, 1.0) < min_p; });
+}
+
+// The candidate at `where` in [0, 1) of their probabilities laid end to end.
+model::TokenId at(const std::vector<Candidate>& candidates, double temperature, double where) {
+  const float best = candidates[0].logit;
+  double total = 0;
+  for (const Candidate& c : candidates) total += weight(c, best, temperature);
+  double sum = 0;
+  for (const Candidate& c : candidates) {
+    sum += weight(c, best, temperature);
+    if (sum > where * total) return c.id;
+  }
+  return candidates.back().id;
 }
 
 Status check_range(std::string_view flag, double value, double least, double most) {
@@ -80,6 +96,19 @@ Status check_range(std::string_view flag, double value, double least, double mos
 }
 
 }  // namespace
+
+double portable_exp(double x) {
+  // x = k ln 2 + r with |r| <= ln 2 / 2, and e^r by its series, whose 14 terms reach the last
+  // place.
+  if (x < -745) return 0;
+  constexpr double kLn2High = 0x1.62e42fee00000p-1;  // so short that k times it is exact
+  constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
+  const double k = std::floor(x * 0x1.71547652b82fep+0 + 0.5);
+  const double r = (x - k * kLn2High) - k * kLn2Low;
+  double sum = 1;
+  for (int n = 13; n > 0; --n) sum = 1 + r * sum / n;
+  return std::ldexp(sum, static_cast<int>(k));
+}
 
 Status check(const SamplerOptions& options) {
   RETURN_IF_ERROR(check_range("--temp", options.temperature, 0, 100));
@@ -136,22 +165,22 @@ Result<model::TokenId> Sampler::sample(std::span<const float> logits) {
     candidates[i] = {static_cast<model::TokenId>(i), logits[i]};
   }
   for (const model::TokenId id : std::unordered_set(recent_.begin(), recent_.end())) {
+    if (id < 0 || static_cast<size_t>(id) >= candidates.size()) continue;
     float& logit = candidates[static_cast<size_t>(id)].logit;
     logit = logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
   }
   if (options_.temperature <= 0) {
     return std::min_element(candidates.begin(), candidates.end(), better)->id;
   }
-  keep_best(candidates, options_.top_k > 0 ? static_cast<size_t>(options_.top_k) : logits.size());
+  if (options_.top_k > 0) {
+    keep_best(candidates, static_cast<size_t>(options_.top_k));
+  } else {
+    std::iter_swap(candidates.begin(),
+                   std::min_element(candidates.begin(), candidates.end(), better));
+  }
   if (options_.top_p < 1) keep_top_p(candidates, options_.top_p);
   if (options_.min_p > 0) keep_min_p(candidates, options_.min_p);
-  const std::vector<double> p = softmax(candidates, options_.temperature);
-  double left = uniform(state_);
-  for (size_t i = 0; i < p.size(); ++i) {
-    left -= p[i];
-    if (left < 0) return candidates[i].id;
-  }
-  return candidates.back().id;
+  return at(candidates, options_.temperature, uniform(state_));
 }
 
 }  // namespace troika::engine

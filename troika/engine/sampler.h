@@ -33,7 +33,8 @@ struct TokenLogprob {
 std::vector<TokenLogprob> top_logprobs(std::span<const float> logits, int k);
 
 // One per generated sequence; not shared between threads. The same seed and logits give the same
-// tokens on every platform.
+// tokens on every platform: the generator, the way from its numbers to a token and the exponential
+// are defined here, in operations that every platform rounds the same way.
 class Sampler {
  public:
   explicit Sampler(const SamplerOptions& options);
@@ -48,5 +49,8 @@ class Sampler {
   uint64_t state_[4] = {};
   std::deque<model::TokenId> recent_;
 };
+
+// e^x for x <= 0 within a few units of the last place, the same bits on every platform.
+double portable_exp(double x);
 
 }  // namespace troika::engine

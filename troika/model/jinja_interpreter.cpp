@@ -216,18 +216,15 @@ class Interpreter {
         RETURN_IF_ERROR(emit(*text));
         return Flow::kNext;
       }
-      case StmtKind::kIf:
-        return execute_if(stmt);
-      case StmtKind::kFor:
-        return execute_for(stmt);
+      case StmtKind::kIf: return execute_if(stmt);
+      case StmtKind::kFor: return execute_for(stmt);
       case StmtKind::kSet: {
         ASSIGN_OR_RETURN(const Value value, evaluate(*stmt.exprs[0]));
         line_ = stmt.line;
         RETURN_IF_ERROR(assign(stmt.target, value));
         return Flow::kNext;
       }
-      case StmtKind::kSetBlock:
-        return execute_set_block(stmt);
+      case StmtKind::kSetBlock: return execute_set_block(stmt);
       case StmtKind::kMacro: {
         Value macro;
         macro.kind = ValueKind::kMacro;
@@ -235,14 +232,10 @@ class Interpreter {
         RETURN_IF_ERROR(assign(stmt.text, macro));
         return Flow::kNext;
       }
-      case StmtKind::kWith:
-        return execute_with(stmt);
-      case StmtKind::kGeneration:
-        return execute_inside(stmt.bodies[0]);
-      case StmtKind::kBreak:
-        return Flow::kBreak;
-      case StmtKind::kContinue:
-        return Flow::kContinue;
+      case StmtKind::kWith: return execute_with(stmt);
+      case StmtKind::kGeneration: return execute_inside(stmt.bodies[0]);
+      case StmtKind::kBreak: return Flow::kBreak;
+      case StmtKind::kContinue: return Flow::kContinue;
     }
     return Flow::kNext;
   }
@@ -341,38 +334,25 @@ class Interpreter {
     RETURN_IF_ERROR(check_depth());
     RETURN_IF_ERROR(heap_.spend(1));
     switch (expr.kind) {
-      case ExprKind::kNone:
-        return none_value();
-      case ExprKind::kBool:
-        return bool_value(expr.integer != 0);
-      case ExprKind::kInteger:
-        return integer_value(expr.integer);
-      case ExprKind::kFloat:
-        return float_value(expr.number);
-      case ExprKind::kString:
-        return heap_.view(expr.text, true);
-      case ExprKind::kName:
-        return look_up(expr.text);
+      case ExprKind::kNone: return none_value();
+      case ExprKind::kBool: return bool_value(expr.integer != 0);
+      case ExprKind::kInteger: return integer_value(expr.integer);
+      case ExprKind::kFloat: return float_value(expr.number);
+      case ExprKind::kString: return heap_.view(expr.text, true);
+      case ExprKind::kName: return look_up(expr.text);
       case ExprKind::kTuple:
-      case ExprKind::kList:
-        return evaluate_list(expr);
-      case ExprKind::kDict:
-        return evaluate_dict(expr);
+      case ExprKind::kList: return evaluate_list(expr);
+      case ExprKind::kDict: return evaluate_dict(expr);
       case ExprKind::kAttribute: {
         ASSIGN_OR_RETURN(const Value value, evaluate(*expr.children[0]));
         line_ = expr.line;
         return attribute(heap_, value, expr.text);
       }
-      case ExprKind::kSubscript:
-        return evaluate_subscript(expr);
-      case ExprKind::kSlice:
-        break;
-      case ExprKind::kCall:
-        return evaluate_call(expr);
-      case ExprKind::kFilter:
-        return evaluate_filter(expr);
-      case ExprKind::kTest:
-        return evaluate_test(expr);
+      case ExprKind::kSubscript: return evaluate_subscript(expr);
+      case ExprKind::kSlice: break;
+      case ExprKind::kCall: return evaluate_call(expr);
+      case ExprKind::kFilter: return evaluate_filter(expr);
+      case ExprKind::kTest: return evaluate_test(expr);
       case ExprKind::kNot: {
         ASSIGN_OR_RETURN(const Value value, evaluate(*expr.children[0]));
         return bool_value(!is_true(value));
@@ -385,17 +365,12 @@ class Interpreter {
         ASSIGN_OR_RETURN(const Value value, evaluate(*expr.children[0]));
         return unary_plus(value);
       }
-      case ExprKind::kArithmetic:
-        return evaluate_arithmetic(expr);
-      case ExprKind::kConcat:
-        return evaluate_concat(expr);
-      case ExprKind::kCompare:
-        return evaluate_compare(expr);
+      case ExprKind::kArithmetic: return evaluate_arithmetic(expr);
+      case ExprKind::kConcat: return evaluate_concat(expr);
+      case ExprKind::kCompare: return evaluate_compare(expr);
       case ExprKind::kAnd:
-      case ExprKind::kOr:
-        return evaluate_logic(expr);
-      case ExprKind::kConditional:
-        return evaluate_conditional(expr);
+      case ExprKind::kOr: return evaluate_logic(expr);
+      case ExprKind::kConditional: return evaluate_conditional(expr);
     }
     return make_error(ErrorCode::kInternal, "an expression that cannot be evaluated");
   }
@@ -480,14 +455,10 @@ class Interpreter {
     ASSIGN_OR_RETURN(const Value callee, evaluate(*expr.children[0]));
     ASSIGN_OR_RETURN(const Arguments arguments, evaluate_arguments(expr));
     switch (callee.kind) {
-      case ValueKind::kUndefined:
-        return undefined_error(callee);
-      case ValueKind::kFunction:
-        return call_function(callee.function, arguments);
-      case ValueKind::kMacro:
-        return call_macro(*callee.macro, arguments);
-      case ValueKind::kMethod:
-        return call_method(heap_, *callee.method, arguments);
+      case ValueKind::kUndefined: return undefined_error(callee);
+      case ValueKind::kFunction: return call_function(callee.function, arguments);
+      case ValueKind::kMacro: return call_macro(*callee.macro, arguments);
+      case ValueKind::kMethod: return call_method(heap_, *callee.method, arguments);
       case ValueKind::kLoop:
         return make_error(ErrorCode::kUnsupported, "recursive loops are not supported");
       default:
@@ -497,12 +468,9 @@ class Interpreter {
 
   Result<Value> call_function(Function function, const Arguments& arguments) {
     switch (function) {
-      case Function::kRange:
-        return make_range(arguments);
-      case Function::kNamespace:
-        return make_namespace(arguments);
-      case Function::kDict:
-        return make_dict(arguments);
+      case Function::kRange: return make_range(arguments);
+      case Function::kNamespace: return make_namespace(arguments);
+      case Function::kDict: return make_dict(arguments);
       case Function::kRaiseException: {
         ASSIGN_OR_RETURN(const Bound bound, bind("raise_exception", arguments, {"message"}, 1));
         ASSIGN_OR_RETURN(const Text* words, to_text(heap_, *bound[0]));

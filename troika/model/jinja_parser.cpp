@@ -49,22 +49,14 @@ class Parser {
 
   static std::string describe(const Token& token) {
     switch (token.kind) {
-      case TokenKind::kText:
-        return "text";
-      case TokenKind::kVariableBegin:
-        return "'{{'";
-      case TokenKind::kVariableEnd:
-        return "'}}'";
-      case TokenKind::kBlockBegin:
-        return "'{%'";
-      case TokenKind::kBlockEnd:
-        return "'%}'";
-      case TokenKind::kEnd:
-        return "the end of the template";
-      case TokenKind::kString:
-        return "a string";
-      default:
-        return fmt::format("'{}'", token.text.substr(0, 40));
+      case TokenKind::kText: return "text";
+      case TokenKind::kVariableBegin: return "'{{'";
+      case TokenKind::kVariableEnd: return "'}}'";
+      case TokenKind::kBlockBegin: return "'{%'";
+      case TokenKind::kBlockEnd: return "'%}'";
+      case TokenKind::kEnd: return "the end of the template";
+      case TokenKind::kString: return "a string";
+      default: return fmt::format("'{}'", token.text.substr(0, 40));
     }
   }
 
@@ -786,15 +778,12 @@ class Parser {
     switch (now().kind) {
       case TokenKind::kString:
       case TokenKind::kInteger:
-      case TokenKind::kFloat:
-        return true;
-      case TokenKind::kOperator:
-        return now().text == "[" || now().text == "{";
+      case TokenKind::kFloat: return true;
+      case TokenKind::kOperator: return now().text == "[" || now().text == "{";
       case TokenKind::kName:
         return !is_name("else") && !is_name("or") && !is_name("and") && !is_name("is") &&
                !is_name("if") && !is_name("not") && !is_name("in");
-      default:
-        return false;
+      default: return false;
     }
   }
 

@@ -13,7 +13,8 @@ constexpr size_t kNotFound = std::string_view::npos;
 
 // In linear time whatever the texts.
 size_t find_bytes(std::string_view text, std::string_view part, size_t from) {
-  if (from > text.size()) return kNotFound;
+  if (part.empty()) return from;
+  if (from > text.size() || part.size() > text.size() - from) return kNotFound;
   const void* at = memmem(text.data() + from, text.size() - from, part.data(), part.size());
   if (at == nullptr) return kNotFound;
   return static_cast<size_t>(static_cast<const char*>(at) - text.data());
