@@ -124,7 +124,7 @@ std::vector<TokenLogprob> top_logprobs(std::span<const float> logits, int k) {
   const double most = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
-  const double log_sum = std::log(sum) + most;
+  const double log_sum = std::log(sum);
 
   std::vector<Candidate> candidates(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -132,7 +132,7 @@ std::vector<TokenLogprob> top_logprobs(std::span<const float> logits, int k) {
   }
   keep_best(candidates, static_cast<size_t>(k));
   std::vector<TokenLogprob> top;
-  for (const Candidate& c : candidates) top.push_back({c.id, c.logit - log_sum});
+  for (const Candidate& c : candidates) top.push_back({c.id, (c.logit - most) - log_sum});
   return top;
 }
 
