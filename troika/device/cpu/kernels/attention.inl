@@ -145,47 +145,78 @@ void attend(const Query* query, int64_t n, const typename Kv::Element* k,
   }
 }
 
+// The queries of rows r0 .. r0 + n_rows - 1, heads g0 .. g0 + n_group - 1, with states in scratch.
+KERNEL_INLINE void begin_queries(const AttentionArgs& args, int64_t r0, int64_t n_rows, int64_t g0,
+                                 int64_t n_group, Query* queries) {
+  const int64_t n_state = state_floats(args.head_dim);
+  for (int64_t i = 0; i < n_rows * n_group; ++i) {
+    queries[i].q = args.q + (r0 + i / n_group) * args.q_stride + (g0 + i % n_group) * args.head_dim;
+    queries[i].state = args.scratch + i * n_state;
+    std::memset(queries[i].state, 0, static_cast<size_t>(n_state) * sizeof(float));
+    queries[i].state[0] = -__builtin_inff();
+  }
+}
+
+KERNEL_INLINE void finish_queries(const AttentionArgs& args, int64_t r0, int64_t n_rows, int64_t g0,
+                                  int64_t n_group, const Query* queries) {
+  for (int64_t i = 0; i < n_rows * n_group; ++i) {
+    float* out =
+        args.out + (r0 + i / n_group) * args.out_stride + (g0 + i % n_group) * args.head_dim;
+    const float* state = queries[i].state;
+    for (int64_t d = 0; d < args.head_dim; ++d) out[d] = state[kStateHeader + d] / state[1];
+  }
+}
+
+// One block for n_rows rows, the first of which sees `seen` of its keys (maybe none or more than
+// there are), each further row one more.
+template <class Kv>
+void attend_block(const Query* queries, int64_t n_rows, int64_t n_group, int64_t seen,
+                  const typename Kv::Element* k, const typename Kv::Element* v,
+                  const AttentionArgs& args) {
+  // Rows that see a part of the block go one by one, those that see all of it together.
+  int64_t row = 0;
+  for (; row < n_rows && seen + row < kKeys; ++row) {
+    if (seen + row <= 0) continue;
+    attend<Kv, kTileQueries>(queries + row * n_group, n_group, k, v, args.head_dim, args.scale,
+                             static_cast<int>(seen + row));
+  }
+  attend<Kv, kTileQueries>(queries + row * n_group, (n_rows - row) * n_group, k, v, args.head_dim,
+                           args.scale, kKeys);
+}
+
+KERNEL_INLINE void to_f32(const uint16_t* halves, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; i += kLanes) store(y + i, KvF16::at(halves + i));
+}
+
 // All blocks for rows r0 .. r0 + n_rows - 1.
 template <class Kv>
 void attend_rows(const AttentionArgs& args, int64_t r0, int64_t n_rows) {
-  using Element = typename Kv::Element;
   Query queries[kPassQueries];
-  const int64_t n_state = state_floats(args.head_dim);
+  const int64_t block_elements = kKvBlockTokens * args.head_dim;
   // Groups of more than kPassQueries heads go through in parts.
   for (int64_t g0 = 0; g0 < args.n_group; g0 += kPassQueries) {
     const int64_t n_group = args.n_group - g0 < kPassQueries ? args.n_group - g0 : kPassQueries;
-    const int64_t n_queries = n_rows * n_group;
-    for (int64_t i = 0; i < n_queries; ++i) {
-      const int64_t row = r0 + i / n_group;
-      Query& query = queries[i];
-      query.q = args.q + row * args.q_stride + (g0 + i % n_group) * args.head_dim;
-      query.state = args.scratch + i * n_state;
-      std::memset(query.state, 0, static_cast<size_t>(n_state) * sizeof(float));
-      query.state[0] = -__builtin_inff();
-    }
-    const int64_t last = args.first_position + r0 + n_rows - 1;
-    for (int64_t b = 0; b * kKeys <= last; ++b) {
-      const int64_t offset = args.block_table[b] * kKvBlockTokens * args.head_dim;
-      const auto* k = static_cast<const Element*>(args.k) + offset;
-      const auto* v = static_cast<const Element*>(args.v) + offset;
-      // Rows that see a part of the block go one by one, those that see all of it together.
-      int64_t row = 0;
-      for (; row < n_rows; ++row) {
-        const int64_t seen = args.first_position + r0 + row + 1 - b * kKeys;
-        if (seen >= kKeys) break;
-        if (seen <= 0) continue;
-        attend<Kv, kTileQueries>(queries + row * n_group, n_group, k, v, args.head_dim, args.scale,
-                                 static_cast<int>(seen));
+    begin_queries(args, r0, n_rows, g0, n_group, queries);
+    const int64_t first = args.first_position + r0;
+    for (int64_t b = 0; b * kKeys < first + n_rows; ++b) {
+      const int64_t offset = args.block_table[b] * block_elements;
+      const auto* k = static_cast<const typename Kv::Element*>(args.k) + offset;
+      const auto* v = static_cast<const typename Kv::Element*>(args.v) + offset;
+      const int64_t seen = first + 1 - b * kKeys;
+      if constexpr (sizeof(typename Kv::Element) == 2) {
+        // Many queries read a block many times: convert it once, which changes no value.
+        if (n_rows * n_group > 2 * kTileQueries) {
+          float* const k_floats = args.scratch + kPassQueries * state_floats(args.head_dim);
+          float* const v_floats = k_floats + block_elements;
+          to_f32(k, block_elements, k_floats);
+          to_f32(v, block_elements, v_floats);
+          attend_block<KvF32>(queries, n_rows, n_group, seen, k_floats, v_floats, args);
+          continue;
+        }
       }
-      attend<Kv, kTileQueries>(queries + row * n_group, (n_rows - row) * n_group, k, v,
-                               args.head_dim, args.scale, kKeys);
+      attend_block<Kv>(queries, n_rows, n_group, seen, k, v, args);
     }
-    for (int64_t i = 0; i < n_queries; ++i) {
-      float* out =
-          args.out + (r0 + i / n_group) * args.out_stride + (g0 + i % n_group) * args.head_dim;
-      const float* state = queries[i].state;
-      for (int64_t d = 0; d < args.head_dim; ++d) out[d] = state[kStateHeader + d] / state[1];
-    }
+    finish_queries(args, r0, n_rows, g0, n_group, queries);
   }
 }
 
@@ -202,7 +233,8 @@ void attention(const AttentionArgs& args) {
 }
 
 int64_t attention_scratch_floats(int64_t /*n_group*/, int64_t head_dim) {
-  return kPassQueries * state_floats(head_dim);
+  // States, and one block of K and V as floats.
+  return kPassQueries * state_floats(head_dim) + 2 * kKvBlockTokens * head_dim;
 }
 
 void kv_write(const KvWriteArgs& args) {

@@ -101,12 +101,12 @@ void dot_tile(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0) {
     float sums[rows][outputs];
     dot_chunk<type, rows, outputs>(x, w, lesser(args.k - k0, kChunk), sums);
     for (int r = 0; r < rows; ++r) {
-      const float* add = args.add + (m0 + lesser(r, n_rows - 1)) * args.add_stride + n0;
+      const int64_t first_add = (m0 + lesser(r, n_rows - 1)) * args.add_stride + n0;
       for (int c = 0; c < outputs; ++c) {
         if (k0 > 0) {
           total[r][c] += sums[r][c];
         } else {
-          total[r][c] = args.add != nullptr ? add[c] + sums[r][c] : sums[r][c];
+          total[r][c] = args.add != nullptr ? args.add[first_add + c] + sums[r][c] : sums[r][c];
         }
       }
     }
