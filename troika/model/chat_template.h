@@ -38,7 +38,7 @@ struct ChatTemplateLimits {
   size_t max_steps = 1'000'000;  // evaluated nodes
   size_t max_depth = 64;         // nesting of blocks and expressions, when parsed and when run
   size_t max_output_bytes = 8 * 1024 * 1024;
-  size_t max_memory_bytes = 48 * 1024 * 1024;  // all values that one rendering makes
+  size_t max_memory_bytes = 40 * 1024 * 1024;  // all values that one rendering makes
 };
 
 // A run of output text of one origin; template text may name special tokens, message text may not.

@@ -10,14 +10,22 @@ namespace {
 
 std::string_view symbol(Operator op) {
   switch (op) {
-    case Operator::kAdd: return "+";
-    case Operator::kSubtract: return "-";
-    case Operator::kMultiply: return "*";
-    case Operator::kDivide: return "/";
-    case Operator::kFloorDivide: return "//";
-    case Operator::kModulo: return "%";
-    case Operator::kPower: return "**";
-    default: return "?";
+    case Operator::kAdd:
+      return "+";
+    case Operator::kSubtract:
+      return "-";
+    case Operator::kMultiply:
+      return "*";
+    case Operator::kDivide:
+      return "/";
+    case Operator::kFloorDivide:
+      return "//";
+    case Operator::kModulo:
+      return "%";
+    case Operator::kPower:
+      return "**";
+    default:
+      return "?";
   }
 }
 
@@ -56,14 +64,16 @@ Result<Value> integers(Operator op, int64_t a, int64_t b) {
       return __builtin_sub_overflow(a, b, &out) ? Result<Value>(overflow(op)) : integer_value(out);
     case Operator::kMultiply:
       return __builtin_mul_overflow(a, b, &out) ? Result<Value>(overflow(op)) : integer_value(out);
-    case Operator::kDivide: return float_value(static_cast<double>(a) / static_cast<double>(b));
+    case Operator::kDivide:
+      return float_value(static_cast<double>(a) / static_cast<double>(b));
     case Operator::kFloorDivide:
       if (b == -1) return integers(Operator::kSubtract, 0, a);
       return integer_value(a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0));
     case Operator::kModulo:
       if (b == -1) return integer_value(0);
       return integer_value(a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0));
-    default: return integer_power(a, b);
+    default:
+      return integer_power(a, b);
   }
 }
 
@@ -78,13 +88,20 @@ Result<Value> floats(Operator op, double a, double b) {
     if (rest == 0) rest = std::copysign(0.0, b);
   }
   switch (op) {
-    case Operator::kAdd: return float_value(a + b);
-    case Operator::kSubtract: return float_value(a - b);
-    case Operator::kMultiply: return float_value(a * b);
-    case Operator::kDivide: return float_value(a / b);
-    case Operator::kFloorDivide: return float_value(std::floor((a - rest) / b + 0.5));
-    case Operator::kModulo: return float_value(rest);
-    default: break;
+    case Operator::kAdd:
+      return float_value(a + b);
+    case Operator::kSubtract:
+      return float_value(a - b);
+    case Operator::kMultiply:
+      return float_value(a * b);
+    case Operator::kDivide:
+      return float_value(a / b);
+    case Operator::kFloorDivide:
+      return float_value(std::floor((a - rest) / b + 0.5));
+    case Operator::kModulo:
+      return float_value(rest);
+    default:
+      break;
   }
   if (a == 0 && b < 0) return by_zero();
   const double out = std::pow(a, b);
@@ -168,10 +185,14 @@ Result<bool> relation(Heap& heap, Operator op, const Value& a, const Value& b) {
                       (b.is(ValueKind::kFloat) && std::isnan(b.number));
   if (is_nan) return false;
   switch (op) {
-    case Operator::kLess: return sign < 0;
-    case Operator::kLessEqual: return sign <= 0;
-    case Operator::kGreater: return sign > 0;
-    default: return sign >= 0;
+    case Operator::kLess:
+      return sign < 0;
+    case Operator::kLessEqual:
+      return sign <= 0;
+    case Operator::kGreater:
+      return sign > 0;
+    default:
+      return sign >= 0;
   }
 }
 

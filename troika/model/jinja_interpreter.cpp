@@ -5,9 +5,9 @@
 
 #include "troika/model/jinja_arithmetic.h"
 #include "troika/model/jinja_builtins.h"
+#include "troika/model/jinja_functions.h"
 #include "troika/model/jinja_print.h"
 #include "troika/model/jinja_text.h"
-#include "troika/model/jinja_time.h"
 #include "troika/model/jinja_value.h"
 
 namespace troika::model::jinja {
@@ -23,9 +23,6 @@ namespace {
 // What a statement asks of the loop around it.
 enum class Flow { kNext, kBreak, kContinue };
 
-// Python's sandbox for templates has the same bound.
-constexpr uint64_t kMaxRange = 100'000;
-
 class Interpreter {
  public:
   Interpreter(const ChatTemplateInput& input, const ChatTemplateLimits& limits)
@@ -35,7 +32,7 @@ class Interpreter {
     auto done = run_here(body);
     if (!done) {
       Error& error = done.error();
-      if (refused_) {
+      if (error.code == ErrorCode::kInvalidArgument) {  // only raise_exception() gives it
         return make_error(error.code, "the chat template refuses the conversation: {} (line {})",
                           error.message, line_);
       }
@@ -92,20 +89,8 @@ class Interpreter {
   // ---- variables
   Result<Scope*> new_scope(Scope* parent) { return heap_.make(Scope{parent, nullptr}); }
 
-  Status bind_in(Binding*& first, std::string_view name, const Value& value) {
-    for (Binding* b = first; b != nullptr; b = b->next) {
-      RETURN_IF_ERROR(heap_.spend(1));
-      if (b->name == name) {
-        b->value = value;
-        return {};
-      }
-    }
-    ASSIGN_OR_RETURN(first, heap_.make(Binding{name, value, first}));
-    return {};
-  }
-
   Status assign(std::string_view name, const Value& value) {
-    return bind_in(scope_->first, name, value);
+    return bind_variable(heap_, scope_->first, name, value);
   }
 
   Result<Value> look_up(const std::string& name) {
@@ -133,7 +118,7 @@ class Interpreter {
         return make_error(ErrorCode::kInvalidData, "'{}' is no namespace, so '{}.{}' cannot be set",
                           target.names[0], target.names[0], target.attribute);
       }
-      return bind_in(space.space->first, target.attribute, value);
+      return bind_variable(heap_, space.space->first, target.attribute, value);
     }
     if (!target.unpack) return assign(target.names[0], value);
     if (value.is(ValueKind::kUndefined)) return undefined_error(value);
@@ -216,15 +201,18 @@ class Interpreter {
         RETURN_IF_ERROR(emit(*text));
         return Flow::kNext;
       }
-      case StmtKind::kIf: return execute_if(stmt);
-      case StmtKind::kFor: return execute_for(stmt);
+      case StmtKind::kIf:
+        return execute_if(stmt);
+      case StmtKind::kFor:
+        return execute_for(stmt);
       case StmtKind::kSet: {
         ASSIGN_OR_RETURN(const Value value, evaluate(*stmt.exprs[0]));
         line_ = stmt.line;
         RETURN_IF_ERROR(assign(stmt.target, value));
         return Flow::kNext;
       }
-      case StmtKind::kSetBlock: return execute_set_block(stmt);
+      case StmtKind::kSetBlock:
+        return execute_set_block(stmt);
       case StmtKind::kMacro: {
         Value macro;
         macro.kind = ValueKind::kMacro;
@@ -232,10 +220,14 @@ class Interpreter {
         RETURN_IF_ERROR(assign(stmt.text, macro));
         return Flow::kNext;
       }
-      case StmtKind::kWith: return execute_with(stmt);
-      case StmtKind::kGeneration: return execute_inside(stmt.bodies[0]);
-      case StmtKind::kBreak: return Flow::kBreak;
-      case StmtKind::kContinue: return Flow::kContinue;
+      case StmtKind::kWith:
+        return execute_with(stmt);
+      case StmtKind::kGeneration:
+        return execute_inside(stmt.bodies[0]);
+      case StmtKind::kBreak:
+        return Flow::kBreak;
+      case StmtKind::kContinue:
+        return Flow::kContinue;
     }
     return Flow::kNext;
   }
@@ -334,25 +326,38 @@ class Interpreter {
     RETURN_IF_ERROR(check_depth());
     RETURN_IF_ERROR(heap_.spend(1));
     switch (expr.kind) {
-      case ExprKind::kNone: return none_value();
-      case ExprKind::kBool: return bool_value(expr.integer != 0);
-      case ExprKind::kInteger: return integer_value(expr.integer);
-      case ExprKind::kFloat: return float_value(expr.number);
-      case ExprKind::kString: return heap_.view(expr.text, true);
-      case ExprKind::kName: return look_up(expr.text);
+      case ExprKind::kNone:
+        return none_value();
+      case ExprKind::kBool:
+        return bool_value(expr.integer != 0);
+      case ExprKind::kInteger:
+        return integer_value(expr.integer);
+      case ExprKind::kFloat:
+        return float_value(expr.number);
+      case ExprKind::kString:
+        return heap_.view(expr.text, true);
+      case ExprKind::kName:
+        return look_up(expr.text);
       case ExprKind::kTuple:
-      case ExprKind::kList: return evaluate_list(expr);
-      case ExprKind::kDict: return evaluate_dict(expr);
+      case ExprKind::kList:
+        return evaluate_list(expr);
+      case ExprKind::kDict:
+        return evaluate_dict(expr);
       case ExprKind::kAttribute: {
         ASSIGN_OR_RETURN(const Value value, evaluate(*expr.children[0]));
         line_ = expr.line;
         return attribute(heap_, value, expr.text);
       }
-      case ExprKind::kSubscript: return evaluate_subscript(expr);
-      case ExprKind::kSlice: break;
-      case ExprKind::kCall: return evaluate_call(expr);
-      case ExprKind::kFilter: return evaluate_filter(expr);
-      case ExprKind::kTest: return evaluate_test(expr);
+      case ExprKind::kSubscript:
+        return evaluate_subscript(expr);
+      case ExprKind::kSlice:
+        break;
+      case ExprKind::kCall:
+        return evaluate_call(expr);
+      case ExprKind::kFilter:
+        return evaluate_filter(expr);
+      case ExprKind::kTest:
+        return evaluate_test(expr);
       case ExprKind::kNot: {
         ASSIGN_OR_RETURN(const Value value, evaluate(*expr.children[0]));
         return bool_value(!is_true(value));
@@ -365,12 +370,17 @@ class Interpreter {
         ASSIGN_OR_RETURN(const Value value, evaluate(*expr.children[0]));
         return unary_plus(value);
       }
-      case ExprKind::kArithmetic: return evaluate_arithmetic(expr);
-      case ExprKind::kConcat: return evaluate_concat(expr);
-      case ExprKind::kCompare: return evaluate_compare(expr);
+      case ExprKind::kArithmetic:
+        return evaluate_arithmetic(expr);
+      case ExprKind::kConcat:
+        return evaluate_concat(expr);
+      case ExprKind::kCompare:
+        return evaluate_compare(expr);
       case ExprKind::kAnd:
-      case ExprKind::kOr: return evaluate_logic(expr);
-      case ExprKind::kConditional: return evaluate_conditional(expr);
+      case ExprKind::kOr:
+        return evaluate_logic(expr);
+      case ExprKind::kConditional:
+        return evaluate_conditional(expr);
     }
     return make_error(ErrorCode::kInternal, "an expression that cannot be evaluated");
   }
@@ -455,99 +465,19 @@ class Interpreter {
     ASSIGN_OR_RETURN(const Value callee, evaluate(*expr.children[0]));
     ASSIGN_OR_RETURN(const Arguments arguments, evaluate_arguments(expr));
     switch (callee.kind) {
-      case ValueKind::kUndefined: return undefined_error(callee);
-      case ValueKind::kFunction: return call_function(callee.function, arguments);
-      case ValueKind::kMacro: return call_macro(*callee.macro, arguments);
-      case ValueKind::kMethod: return call_method(heap_, *callee.method, arguments);
+      case ValueKind::kUndefined:
+        return undefined_error(callee);
+      case ValueKind::kFunction:
+        return call_function(heap_, callee.function, arguments, input_.now);
+      case ValueKind::kMacro:
+        return call_macro(*callee.macro, arguments);
+      case ValueKind::kMethod:
+        return call_method(heap_, *callee.method, arguments);
       case ValueKind::kLoop:
         return make_error(ErrorCode::kUnsupported, "recursive loops are not supported");
       default:
         return make_error(ErrorCode::kInvalidData, "a {} cannot be called", kind_name(callee));
     }
-  }
-
-  Result<Value> call_function(Function function, const Arguments& arguments) {
-    switch (function) {
-      case Function::kRange: return make_range(arguments);
-      case Function::kNamespace: return make_namespace(arguments);
-      case Function::kDict: return make_dict(arguments);
-      case Function::kRaiseException: {
-        ASSIGN_OR_RETURN(const Bound bound, bind("raise_exception", arguments, {"message"}, 1));
-        ASSIGN_OR_RETURN(const Text* words, to_text(heap_, *bound[0]));
-        refused_ = true;
-        return make_error(ErrorCode::kInvalidArgument, "{}", words->bytes.substr(0, 1000));
-      }
-      case Function::kStrftimeNow: {
-        ASSIGN_OR_RETURN(const Bound bound, bind("strftime_now", arguments, {"format"}, 1));
-        ASSIGN_OR_RETURN(const Text* format, text_argument("strftime_now", *bound[0]));
-        // No directive prints more than ten bytes for each of its own two.
-        RETURN_IF_ERROR(heap_.spend_scan(8 * format->bytes.size()));
-        RETURN_IF_ERROR(heap_.reserve(8 * format->bytes.size()));
-        ASSIGN_OR_RETURN(const std::string text, format_time(*input_.now, format->bytes));
-        return heap_.copy(text, true);
-      }
-    }
-    return none_value();
-  }
-
-  Result<Value> make_range(const Arguments& arguments) {
-    ASSIGN_OR_RETURN(const Bound bound, bind("range", arguments, {"start", "stop", "step"}, 1));
-    int64_t parts[3] = {0, 0, 1};
-    for (size_t i = 0; i < 3; ++i) {
-      if (!bound[i]) continue;
-      ASSIGN_OR_RETURN(parts[i], integer_argument("range", *bound[i]));
-    }
-    if (!bound[1]) parts[1] = std::exchange(parts[0], 0);
-    const auto [start, stop, step] = parts;
-    if (step == 0) return make_error(ErrorCode::kInvalidData, "range: the step is 0");
-    uint64_t count = 0;
-    if (step > 0 ? start < stop : start > stop) {
-      const auto low = static_cast<uint64_t>(step > 0 ? start : stop);
-      const auto high = static_cast<uint64_t>(step > 0 ? stop : start);
-      const uint64_t stride =
-          step > 0 ? static_cast<uint64_t>(step) : ~static_cast<uint64_t>(step) + 1;
-      count = (high - low - 1) / stride + 1;
-    }
-    if (count > kMaxRange) {
-      return make_error(ErrorCode::kInvalidData, "range: {} items, more than {}", count, kMaxRange);
-    }
-    RETURN_IF_ERROR(heap_.spend(count));
-    std::vector<Value> items;
-    for (uint64_t i = 0; i < count; ++i) {
-      items.push_back(integer_value(start + static_cast<int64_t>(i) * step));
-    }
-    return heap_.sequence(SequenceKind::kRange, items);
-  }
-
-  Result<Value> make_namespace(const Arguments& arguments) {
-    Value out;
-    out.kind = ValueKind::kNamespace;
-    ASSIGN_OR_RETURN(out.space, heap_.make(Namespace{}));
-    ASSIGN_OR_RETURN(const Value given, make_dict(arguments));
-    for (const DictEntry& entry : given.dict->entries) {
-      if (!entry.key.is(ValueKind::kString)) continue;
-      RETURN_IF_ERROR(bind_in(out.space->first, entry.key.text->bytes, entry.value));
-    }
-    return out;
-  }
-
-  Result<Value> make_dict(const Arguments& arguments) {
-    if (arguments.positional.size() > 1) {
-      return make_error(ErrorCode::kInvalidData, "dict takes at most one unnamed argument");
-    }
-    std::vector<DictEntry> entries;
-    if (!arguments.positional.empty()) {
-      const Value& base = arguments.positional[0];
-      if (!base.is(ValueKind::kDict)) {
-        return make_error(ErrorCode::kUnsupported, "a dict made from a {}", kind_name(base));
-      }
-      entries.assign(base.dict->entries.begin(), base.dict->entries.end());
-    }
-    for (const auto& [name, value] : arguments.keywords) {
-      ASSIGN_OR_RETURN(const Value key, heap_.view(name, true));
-      entries.push_back(DictEntry{key, value});
-    }
-    return heap_.dict(entries);
   }
 
   Result<Value> call_macro(const Macro& macro, const Arguments& arguments) {
@@ -691,7 +621,6 @@ class Interpreter {
   Value captured_;  // what the filters of a block set begin with
   size_t depth_ = 0;
   int line_ = 1;  // of what runs now, for errors
-  bool refused_ = false;
 };
 
 }  // namespace

@@ -297,7 +297,8 @@ Result<Value> slot(Heap& heap, const Value& value, int64_t index) {
 
 bool has_method(const Value& self, std::string_view name) {
   switch (self.kind) {
-    case ValueKind::kString: return is_string_method(name);
+    case ValueKind::kString:
+      return is_string_method(name);
     case ValueKind::kDict:
       return is_one_of(name, {"get", "keys", "values", "items", "copy", "update", "pop", "popitem",
                               "setdefault", "clear", "fromkeys"});
@@ -309,17 +310,23 @@ bool has_method(const Value& self, std::string_view name) {
       return self.sequence->kind == SequenceKind::kList &&
              is_one_of(name, {"index", "count", "append", "extend", "insert", "pop", "remove",
                               "clear", "reverse", "sort", "copy"});
-    default: return false;
+    default:
+      return false;
   }
 }
 
 Result<Value> call_method(Heap& heap, const Method& method, const Arguments& arguments) {
   switch (method.self.kind) {
-    case ValueKind::kString: return string_method(heap, method, arguments);
-    case ValueKind::kDict: return dict_method(heap, method, arguments);
-    case ValueKind::kSequence: return sequence_method(heap, method, arguments);
-    case ValueKind::kLoop: return loop_method(heap, method, arguments);
-    default: return unsupported(method);
+    case ValueKind::kString:
+      return string_method(heap, method, arguments);
+    case ValueKind::kDict:
+      return dict_method(heap, method, arguments);
+    case ValueKind::kSequence:
+      return sequence_method(heap, method, arguments);
+    case ValueKind::kLoop:
+      return loop_method(heap, method, arguments);
+    default:
+      return unsupported(method);
   }
 }
 

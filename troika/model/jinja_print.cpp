@@ -101,7 +101,8 @@ Status append_sequence(Heap& heap, TextBuilder& out, const Value& value, size_t 
       RETURN_IF_ERROR(append_items(heap, out, items, depth));
       out.append("])", true);
       return {};
-    default: return cannot_print(value);
+    default:
+      return cannot_print(value);
   }
 }
 
@@ -123,18 +124,31 @@ Status append_repr(Heap& heap, TextBuilder& out, const Value& value, size_t dept
   RETURN_IF_ERROR(check_depth(heap, depth));
   RETURN_IF_ERROR(charge(heap, 8));
   switch (value.kind) {
-    case ValueKind::kUndefined: out.append("Undefined", true); return {};
-    case ValueKind::kNone: out.append("None", true); return {};
-    case ValueKind::kBool: out.append(value.boolean ? "True" : "False", true); return {};
-    case ValueKind::kInteger: out.append(fmt::format("{}", value.integer), true); return {};
-    case ValueKind::kFloat: out.append(format_float(value.number), true); return {};
+    case ValueKind::kUndefined:
+      out.append("Undefined", true);
+      return {};
+    case ValueKind::kNone:
+      out.append("None", true);
+      return {};
+    case ValueKind::kBool:
+      out.append(value.boolean ? "True" : "False", true);
+      return {};
+    case ValueKind::kInteger:
+      out.append(fmt::format("{}", value.integer), true);
+      return {};
+    case ValueKind::kFloat:
+      out.append(format_float(value.number), true);
+      return {};
     case ValueKind::kString:
       RETURN_IF_ERROR(charge(heap, 4 * value.text->bytes.size()));
       append_quoted(out, *value.text);
       return {};
-    case ValueKind::kSequence: return append_sequence(heap, out, value, depth);
-    case ValueKind::kDict: return append_dict(heap, out, *value.dict, depth);
-    default: return cannot_print(value);
+    case ValueKind::kSequence:
+      return append_sequence(heap, out, value, depth);
+    case ValueKind::kDict:
+      return append_dict(heap, out, *value.dict, depth);
+    default:
+      return cannot_print(value);
   }
 }
 
@@ -154,20 +168,32 @@ class JsonWriter {
     RETURN_IF_ERROR(check_depth(heap_, depth));
     RETURN_IF_ERROR(charge(heap_, 8));
     switch (value.kind) {
-      case ValueKind::kUndefined: return undefined_error(value);
-      case ValueKind::kNone: out_.append("null", true); return {};
-      case ValueKind::kBool: out_.append(value.boolean ? "true" : "false", true); return {};
-      case ValueKind::kInteger: out_.append(fmt::format("{}", value.integer), true); return {};
-      case ValueKind::kFloat: out_.append(number(value.number), true); return {};
-      case ValueKind::kString: return string(*value.text);
-      case ValueKind::kDict: return dict(*value.dict, depth);
+      case ValueKind::kUndefined:
+        return undefined_error(value);
+      case ValueKind::kNone:
+        out_.append("null", true);
+        return {};
+      case ValueKind::kBool:
+        out_.append(value.boolean ? "true" : "false", true);
+        return {};
+      case ValueKind::kInteger:
+        out_.append(fmt::format("{}", value.integer), true);
+        return {};
+      case ValueKind::kFloat:
+        out_.append(number(value.number), true);
+        return {};
+      case ValueKind::kString:
+        return string(*value.text);
+      case ValueKind::kDict:
+        return dict(*value.dict, depth);
       case ValueKind::kSequence:
         if (value.sequence->kind == SequenceKind::kList ||
             value.sequence->kind == SequenceKind::kTuple) {
           return list(value.sequence->items, depth);
         }
         break;
-      default: break;
+      default:
+        break;
     }
     return make_error(ErrorCode::kInvalidData, "tojson: a {} has no form in JSON",
                       kind_name(value));
@@ -301,13 +327,20 @@ std::optional<double> parse_double(std::string_view text) {
 
 Result<Value> to_text_value(Heap& heap, const Value& value) {
   switch (value.kind) {
-    case ValueKind::kString: return value;
-    case ValueKind::kUndefined: return heap.text(Text{});
-    case ValueKind::kNone: return heap.view("None", true);
-    case ValueKind::kBool: return heap.view(value.boolean ? "True" : "False", true);
-    case ValueKind::kInteger: return heap.copy(fmt::format("{}", value.integer), true);
-    case ValueKind::kFloat: return heap.copy(format_float(value.number), true);
-    default: break;
+    case ValueKind::kString:
+      return value;
+    case ValueKind::kUndefined:
+      return heap.text(Text{});
+    case ValueKind::kNone:
+      return heap.view("None", true);
+    case ValueKind::kBool:
+      return heap.view(value.boolean ? "True" : "False", true);
+    case ValueKind::kInteger:
+      return heap.copy(fmt::format("{}", value.integer), true);
+    case ValueKind::kFloat:
+      return heap.copy(format_float(value.number), true);
+    default:
+      break;
   }
   TextBuilder out;
   RETURN_IF_ERROR(append_repr(heap, out, value, 0));

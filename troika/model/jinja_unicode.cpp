@@ -62,8 +62,10 @@ bool is_printable(int32_t code) {
     case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS: return false;
-    default: return true;
+    case UTF8PROC_CATEGORY_ZS:
+      return false;
+    default:
+      return true;
   }
 }
 
@@ -109,15 +111,30 @@ void append_utf8(std::string& out, uint32_t code) {
 void append_upper(std::string& out, int32_t code) {
   // The characters of common text whose upper case is longer than one character.
   switch (code) {
-    case 0xdf: out += "SS"; return;
-    case 0xfb00: out += "FF"; return;
-    case 0xfb01: out += "FI"; return;
-    case 0xfb02: out += "FL"; return;
-    case 0xfb03: out += "FFI"; return;
-    case 0xfb04: out += "FFL"; return;
+    case 0xdf:
+      out += "SS";
+      return;
+    case 0xfb00:
+      out += "FF";
+      return;
+    case 0xfb01:
+      out += "FI";
+      return;
+    case 0xfb02:
+      out += "FL";
+      return;
+    case 0xfb03:
+      out += "FFI";
+      return;
+    case 0xfb04:
+      out += "FFL";
+      return;
     case 0xfb05:
-    case 0xfb06: out += "ST"; return;
-    default: append_utf8(out, static_cast<uint32_t>(utf8proc_toupper(code)));
+    case 0xfb06:
+      out += "ST";
+      return;
+    default:
+      append_utf8(out, static_cast<uint32_t>(utf8proc_toupper(code)));
   }
 }
 

@@ -50,28 +50,48 @@ Value function_value(Function function) {
 
 std::string_view kind_name(const Value& value) {
   switch (value.kind) {
-    case ValueKind::kUndefined: return "undefined value";
-    case ValueKind::kNone: return "none";
-    case ValueKind::kBool: return "bool";
-    case ValueKind::kInteger: return "int";
-    case ValueKind::kFloat: return "float";
-    case ValueKind::kString: return "str";
-    case ValueKind::kDict: return "dict";
-    case ValueKind::kNamespace: return "namespace";
-    case ValueKind::kLoop: return "loop";
-    case ValueKind::kMacro: return "macro";
-    case ValueKind::kFunction: return "function";
-    case ValueKind::kMethod: return "method";
-    case ValueKind::kSequence: break;
+    case ValueKind::kUndefined:
+      return "undefined value";
+    case ValueKind::kNone:
+      return "none";
+    case ValueKind::kBool:
+      return "bool";
+    case ValueKind::kInteger:
+      return "int";
+    case ValueKind::kFloat:
+      return "float";
+    case ValueKind::kString:
+      return "str";
+    case ValueKind::kDict:
+      return "dict";
+    case ValueKind::kNamespace:
+      return "namespace";
+    case ValueKind::kLoop:
+      return "loop";
+    case ValueKind::kMacro:
+      return "macro";
+    case ValueKind::kFunction:
+      return "function";
+    case ValueKind::kMethod:
+      return "method";
+    case ValueKind::kSequence:
+      break;
   }
   switch (value.sequence->kind) {
-    case SequenceKind::kList: return "list";
-    case SequenceKind::kTuple: return "tuple";
-    case SequenceKind::kRange: return "range";
-    case SequenceKind::kKeys: return "dict_keys";
-    case SequenceKind::kValues: return "dict_values";
-    case SequenceKind::kItems: return "dict_items";
-    case SequenceKind::kGenerator: return "generator";
+    case SequenceKind::kList:
+      return "list";
+    case SequenceKind::kTuple:
+      return "tuple";
+    case SequenceKind::kRange:
+      return "range";
+    case SequenceKind::kKeys:
+      return "dict_keys";
+    case SequenceKind::kValues:
+      return "dict_values";
+    case SequenceKind::kItems:
+      return "dict_items";
+    case SequenceKind::kGenerator:
+      return "generator";
   }
   return "value";
 }
@@ -235,16 +255,24 @@ Result<Text> subtext(Heap& heap, const Text& text, size_t begin, size_t size) {
 bool is_true(const Value& value) {
   switch (value.kind) {
     case ValueKind::kUndefined:
-    case ValueKind::kNone: return false;
-    case ValueKind::kBool: return value.boolean;
-    case ValueKind::kInteger: return value.integer != 0;
-    case ValueKind::kFloat: return value.number != 0;
-    case ValueKind::kString: return !value.text->bytes.empty();
+    case ValueKind::kNone:
+      return false;
+    case ValueKind::kBool:
+      return value.boolean;
+    case ValueKind::kInteger:
+      return value.integer != 0;
+    case ValueKind::kFloat:
+      return value.number != 0;
+    case ValueKind::kString:
+      return !value.text->bytes.empty();
     case ValueKind::kSequence:
       return value.sequence->kind == SequenceKind::kGenerator || !value.sequence->items.empty();
-    case ValueKind::kDict: return !value.dict->entries.empty();
-    case ValueKind::kLoop: return !value.loop->items.empty();
-    default: return true;
+    case ValueKind::kDict:
+      return !value.dict->entries.empty();
+    case ValueKind::kLoop:
+      return !value.loop->items.empty();
+    default:
+      return true;
   }
 }
 
@@ -283,7 +311,8 @@ Result<bool> equal(Heap& heap, const Value& a, const Value& b, size_t depth) {
   if (a.kind != b.kind) return false;
   switch (a.kind) {
     case ValueKind::kUndefined:
-    case ValueKind::kNone: return true;
+    case ValueKind::kNone:
+      return true;
     case ValueKind::kString: {
       if (a.text->bytes.size() != b.text->bytes.size()) return false;
       RETURN_IF_ERROR(heap.spend_copy(a.text->bytes.size()));
@@ -313,11 +342,16 @@ Result<bool> equal(Heap& heap, const Value& a, const Value& b, size_t depth) {
       }
       return true;
     }
-    case ValueKind::kNamespace: return a.space == b.space;
-    case ValueKind::kLoop: return a.loop == b.loop;
-    case ValueKind::kMacro: return a.macro == b.macro;
-    case ValueKind::kFunction: return a.function == b.function;
-    default: return false;
+    case ValueKind::kNamespace:
+      return a.space == b.space;
+    case ValueKind::kLoop:
+      return a.loop == b.loop;
+    case ValueKind::kMacro:
+      return a.macro == b.macro;
+    case ValueKind::kFunction:
+      return a.function == b.function;
+    default:
+      return false;
   }
 }
 
@@ -388,7 +422,8 @@ Result<const DictEntry*> find(Heap& heap, const Dict& dict, const Value& key) {
 
 Result<std::span<const Value>> iterate(Heap& heap, const Value& value) {
   switch (value.kind) {
-    case ValueKind::kUndefined: return std::span<const Value>();
+    case ValueKind::kUndefined:
+      return std::span<const Value>();
     case ValueKind::kSequence: {
       if (value.sequence->kind != SequenceKind::kGenerator) return value.sequence->items;
       const auto left = value.sequence->items.subspan(value.sequence->taken);
@@ -430,18 +465,34 @@ Result<std::span<const Value>> iterate(Heap& heap, const Value& value) {
 
 Result<size_t> length(Heap& heap, const Value& value) {
   switch (value.kind) {
-    case ValueKind::kUndefined: return 0U;
+    case ValueKind::kUndefined:
+      return 0U;
     case ValueKind::kString:
       RETURN_IF_ERROR(heap.spend_scan(value.text->bytes.size()));
       return count_characters(value.text->bytes);
-    case ValueKind::kDict: return value.dict->entries.size();
-    case ValueKind::kLoop: return value.loop->items.size();
+    case ValueKind::kDict:
+      return value.dict->entries.size();
+    case ValueKind::kLoop:
+      return value.loop->items.size();
     case ValueKind::kSequence:
       if (value.sequence->kind != SequenceKind::kGenerator) return value.sequence->items.size();
       break;
-    default: break;
+    default:
+      break;
   }
   return make_error(ErrorCode::kInvalidData, "a {} has no length", kind_name(value));
+}
+
+Status bind_variable(Heap& heap, Binding*& first, std::string_view name, const Value& value) {
+  for (Binding* b = first; b != nullptr; b = b->next) {
+    RETURN_IF_ERROR(heap.spend(1));
+    if (b->name == name) {
+      b->value = value;
+      return {};
+    }
+  }
+  ASSIGN_OR_RETURN(first, heap.make(Binding{name, value, first}));
+  return {};
 }
 
 tl::unexpected<Error> undefined_error(const Value& value) {

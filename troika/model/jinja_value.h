@@ -248,6 +248,9 @@ Result<std::span<const Value>> iterate(Heap& heap, const Value& value);
 // `len(value)`.
 Result<size_t> length(Heap& heap, const Value& value);
 
+// Sets a variable in a list of them.
+Status bind_variable(Heap& heap, Binding*& first, std::string_view name, const Value& value);
+
 // The error for the use of an undefined value.
 tl::unexpected<Error> undefined_error(const Value& value);
 
