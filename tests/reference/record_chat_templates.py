@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Records what Jinja2 makes of chat templates and of small snippets of the language.
 
-    python3 -m venv /tmp/venv && /tmp/venv/bin/pip install jinja2==3.1.6 gguf
-    /tmp/venv/bin/python tests/reference/record_chat_templates.py
+    .deps/reference/bin/python tests/reference/record_chat_templates.py   # set up as README.md says
 
 The environment is set up as the transformers library sets it up for chat templates. Writes
 tests/golden/chat-templates.json and tests/golden/jinja-snippets.json.
