@@ -9,9 +9,14 @@ namespace troika::device::cpu {
 namespace {
 
 constexpr int64_t kChunk = 1024;
+// Weights this far ahead are fetched: rows read side by side are no stream that hardware follows.
+constexpr int64_t kPrefetchBytes = 8192;
+constexpr int64_t kCacheLine = 64;
 static_assert(kChunk <= kScaleBlocks * kBlock);
 
 KERNEL_INLINE int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+
+KERNEL_INLINE void prefetch(const std::byte* p) { __builtin_prefetch(p); }
 
 // Makes the compiler forget what it has loaded through p, so that x is read from L1 again rather
 // than kept in registers that are not there.
@@ -36,11 +41,28 @@ KERNEL_INLINE void dot_tail(const float* const (&x)[rows], const std::byte* cons
   }
 }
 
-// The sums of one chunk: n weights from w[c] on.
+// What dot_chunk() will be asked for next: the scales of these rows are copied in its loop, where
+// there are idle slots, so that they need not be waited for.
+template <int outputs>
+struct NextChunk {
+  const std::byte* w[outputs];
+  int64_t blocks;
+};
+
+template <TensorType type, int outputs>
+KERNEL_INLINE void take_halves(const NextChunk<outputs>& chunk, int64_t from,
+                               Halves (&halves)[outputs]) {
+  for (int64_t b = from; b < chunk.blocks; ++b) {
+    for (int c = 0; c < outputs; ++c) Weights<type>::take_half(chunk.w[c], b, halves[c]);
+  }
+}
+
+// The sums of one chunk: n weights from w[c] on, whose scales are in `halves`.
 template <TensorType type, int rows, int outputs>
 KERNEL_INLINE void dot_chunk(const float* const (&x_begin)[rows],
                              const std::byte* const (&w_begin)[outputs], int64_t n,
-                             float (&sums)[rows][outputs]) {
+                             const Halves (&halves)[outputs], const NextChunk<outputs>& next,
+                             Halves (&next_halves)[outputs], float (&sums)[rows][outputs]) {
   constexpr bool kXFitsRegisters = rows * kBlockVecs + rows * outputs + 6 <= kRegisters;
   // Outputs whose sums are interleaved, so that no multiply-add waits long for the one before it.
   constexpr int kTogether = outputs % 2 == 0 && rows <= kRegisters / 8 ? 2 : 1;
@@ -53,11 +75,15 @@ KERNEL_INLINE void dot_chunk(const float* const (&x_begin)[rows],
     for (int c = 0; c < outputs; ++c) acc[r][c] = zero();
   }
   const int64_t blocks = n / kBlock;
-  Halves halves[outputs];
+  const std::byte* const ahead = w[0] + kPrefetchBytes;
   Scales scales[outputs];
-  for (int c = 0; c < outputs; ++c) Weights<type>::take_halves(w[c], blocks, halves[c]);
   for (int c = 0; c < outputs; ++c) Weights<type>::take_scales(halves[c], blocks, scales[c]);
   for (int64_t b = 0; b < blocks; ++b) {
+    constexpr int64_t kBytes = outputs * Weights<type>::kBytes;
+    for (int64_t i = 0; i < kBytes; i += kCacheLine) prefetch(ahead + b * kBytes + i);
+    if (b < next.blocks) {
+      for (int c = 0; c < outputs; ++c) Weights<type>::take_half(next.w[c], b, next_halves[c]);
+    }
     for (int c0 = 0; c0 < outputs; c0 += kTogether) {
       Weights<type> weights[kTogether];
       for (int c = 0; c < kTogether; ++c) {
@@ -78,35 +104,55 @@ KERNEL_INLINE void dot_chunk(const float* const (&x_begin)[rows],
     }
     for (int r = 0; r < rows; ++r) x[r] += kBlock;
   }
+  take_halves<type, outputs>(next, blocks, next_halves);
   if constexpr (Weights<type>::kPlain) dot_tail<type, rows, outputs>(x, w, n % kBlock, acc);
   for (int r = 0; r < rows; ++r) {
-    for (int c = 0; c < outputs; ++c) sums[r][c] = sum(acc[r][c]);
+    if constexpr (outputs == 4) {
+      sum4(acc[r], sums[r]);
+    } else {
+      for (int c = 0; c < outputs; ++c) sums[r][c] = sum(acc[r][c]);
+    }
   }
 }
 
+// The chunk of outputs n.. that begins at k0.
+template <TensorType type, int outputs>
+KERNEL_INLINE NextChunk<outputs> chunk_at(const MatMulArgs& args, int64_t n, int64_t k0) {
+  NextChunk<outputs> chunk;
+  for (int c = 0; c < outputs; ++c) {
+    chunk.w[c] = args.w + (n + c) * args.w_stride + k0 / kBlock * Weights<type>::kBytes;
+  }
+  chunk.blocks = lesser(args.k - k0, kChunk) / kBlock;
+  return chunk;
+}
+
 // Rows m0 .. m0 + n_rows - 1 (n_rows <= rows: the last one is computed again for the missing ones
-// and dropped) of outputs n0 .. n0 + outputs - 1.
+// and dropped) of outputs n0 .. n0 + outputs - 1. `halves[0]` holds the scales of the first chunk;
+// on return those of the first chunk of outputs next_n ...
 template <TensorType type, int rows, int outputs>
-void dot_tile(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0) {
+void dot_tile(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0, int64_t next_n,
+              Halves (&halves)[2][outputs], int& current) {
   const float* x[rows];
-  const std::byte* w[outputs];
   float total[rows][outputs] = {};
   for (int64_t k0 = 0; k0 < args.k; k0 += kChunk) {
     for (int r = 0; r < rows; ++r) {
       x[r] = args.x + (m0 + lesser(r, n_rows - 1)) * args.x_stride + k0;
     }
-    for (int c = 0; c < outputs; ++c) {
-      w[c] = args.w + (n0 + c) * args.w_stride + k0 / kBlock * Weights<type>::kBytes;
-    }
+    const NextChunk<outputs> chunk = chunk_at<type, outputs>(args, n0, k0);
+    const bool more = k0 + kChunk < args.k;
+    const NextChunk<outputs> next =
+        chunk_at<type, outputs>(args, more ? n0 : next_n, more ? k0 + kChunk : 0);
     float sums[rows][outputs];
-    dot_chunk<type, rows, outputs>(x, w, lesser(args.k - k0, kChunk), sums);
+    dot_chunk<type, rows, outputs>(x, chunk.w, lesser(args.k - k0, kChunk), halves[current], next,
+                                   halves[1 - current], sums);
+    current = 1 - current;
     for (int r = 0; r < rows; ++r) {
-      const int64_t first_add = (m0 + lesser(r, n_rows - 1)) * args.add_stride + n0;
+      const float* add = args.add + (m0 + lesser(r, n_rows - 1)) * args.add_stride + n0;
       for (int c = 0; c < outputs; ++c) {
         if (k0 > 0) {
           total[r][c] += sums[r][c];
         } else {
-          total[r][c] = args.add != nullptr ? args.add[first_add + c] + sums[r][c] : sums[r][c];
+          total[r][c] = args.add != nullptr ? add[c] + sums[r][c] : sums[r][c];
         }
       }
     }
@@ -116,12 +162,24 @@ void dot_tile(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0) {
   }
 }
 
+// All whole tiles from n on; returns the first output that is left.
+template <TensorType type, int rows, int outputs>
+int64_t dot_tiles(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n, int64_t n1) {
+  if (n + outputs > n1) return n;
+  Halves halves[2][outputs];
+  int current = 0;
+  take_halves<type, outputs>(chunk_at<type, outputs>(args, n, 0), 0, halves[0]);
+  for (; n + outputs <= n1; n += outputs) {
+    const int64_t next = n + 2 * outputs <= n1 ? n + outputs : n;
+    dot_tile<type, rows, outputs>(args, m0, n_rows, n, next, halves, current);
+  }
+  return n;
+}
+
 template <TensorType type, int rows>
 void dot_outputs(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0, int64_t n1) {
-  constexpr int kOutputs = kDotOutputs[rows];
-  int64_t n = n0;
-  for (; n + kOutputs <= n1; n += kOutputs) dot_tile<type, rows, kOutputs>(args, m0, n_rows, n);
-  for (; n < n1; ++n) dot_tile<type, rows, 1>(args, m0, n_rows, n);
+  const int64_t rest = dot_tiles<type, rows, kDotOutputs[rows]>(args, m0, n_rows, n0, n1);
+  dot_tiles<type, rows, 1>(args, m0, n_rows, rest, n1);
 }
 
 // At most 8 rows.

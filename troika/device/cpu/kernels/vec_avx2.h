@@ -57,6 +57,16 @@ KERNEL_INLINE float sum(VF v) {
   s = _mm_add_ps(s, _mm_movehl_ps(s, s));
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
+// The sums of four vectors, each in the tree of sum().
+KERNEL_INLINE void sum4(const VF* v, float* sums) {
+  __m128 half[4];
+  for (int i = 0; i < 4; ++i) {
+    half[i] = _mm_add_ps(_mm256_castps256_ps128(v[i]), _mm256_extractf128_ps(v[i], 1));
+  }
+  const __m128 a = _mm_add_ps(_mm_movelh_ps(half[0], half[1]), _mm_movehl_ps(half[1], half[0]));
+  const __m128 b = _mm_add_ps(_mm_movelh_ps(half[2], half[3]), _mm_movehl_ps(half[3], half[2]));
+  _mm_storeu_ps(sums, _mm_add_ps(_mm_shuffle_ps(a, b, 0x88), _mm_shuffle_ps(a, b, 0xDD)));
+}
 KERNEL_INLINE float max_lane(VF v) {
   __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   s = _mm_max_ps(s, _mm_movehl_ps(s, s));

@@ -62,6 +62,9 @@ KERNEL_INLINE float sum(VF v) {
   s = _mm_add_ps(s, _mm_movehl_ps(s, s));
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
+KERNEL_INLINE void sum4(const VF* v, float* sums) {
+  for (int i = 0; i < 4; ++i) sums[i] = sum(v[i]);
+}
 KERNEL_INLINE float max_lane(VF v) {
   const __m256 h = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
   __m128 s = _mm_max_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));

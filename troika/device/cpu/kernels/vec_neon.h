@@ -62,6 +62,9 @@ KERNEL_INLINE float sum(VF v) {
   const float32x2_t s = vadd_f32(vget_low_f32(v), vget_high_f32(v));
   return vget_lane_f32(s, 0) + vget_lane_f32(s, 1);
 }
+KERNEL_INLINE void sum4(const VF* v, float* sums) {
+  for (int i = 0; i < 4; ++i) sums[i] = sum(v[i]);
+}
 KERNEL_INLINE float max_lane(VF v) { return vmaxvq_f32(v); }
 
 // Round to nearest even; 2^n of a whole n, -126 <= n <= 127.

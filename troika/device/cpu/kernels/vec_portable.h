@@ -63,6 +63,9 @@ KERNEL_INLINE void store_first(float* p, VF v, int n) {
 
 // Sum of the lanes in one fixed tree: l with l + 2, then l + 1.
 KERNEL_INLINE float sum(VF v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+KERNEL_INLINE void sum4(const VF* v, float* sums) {
+  for (int i = 0; i < 4; ++i) sums[i] = sum(v[i]);
+}
 KERNEL_INLINE float max_lane(VF v) {
   const float a = v[0] > v[2] ? v[0] : v[2];
   const float b = v[1] > v[3] ? v[1] : v[3];

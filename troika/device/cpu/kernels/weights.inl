@@ -15,8 +15,8 @@ constexpr int kBlockVecs = kBlock / kLanes;
 constexpr int kScaleBlocks = 32;
 
 // Scales of consecutive blocks of a row, as stored and as floats. Broadcasting a float from memory
-// costs no arithmetic unit, unlike converting each half at its block. Copying all rows' halves
-// before converting any lets the small stores reach the cache before the wide loads.
+// costs no arithmetic unit, unlike converting each half at its block. The halves are copied long
+// before they are converted, so that the small stores have reached the cache by then.
 struct Halves {
   alignas(64) std::byte at[4 * kScaleBlocks];
 };
@@ -24,14 +24,11 @@ struct Scales {
   alignas(64) float at[2 * kScaleBlocks];
 };
 
-// `bytes` (2 or 4) from each of count <= kScaleBlocks blocks.
+// The scale bytes (2 or 4) of the i-th block of a row.
 template <int bytes>
-KERNEL_INLINE void copy_halves(const std::byte* row, int64_t stride, int64_t count,
-                               Halves& halves) {
-  for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(halves.at + bytes * i, row + i * stride, bytes);
-    asm volatile("");  // else the compiler gathers them in vectors, at several times the cost
-  }
+KERNEL_INLINE void copy_half(const std::byte* row, int64_t stride, int64_t i, Halves& halves) {
+  std::memcpy(halves.at + bytes * i, row + i * stride, bytes);
+  asm volatile("");  // else the compiler gathers them in vectors, at several times the cost
 }
 
 KERNEL_INLINE void convert_halves(const Halves& halves, int64_t count, Scales& scales) {
@@ -56,14 +53,14 @@ KERNEL_INLINE VF load_plain_first(const std::byte* p, int n) {
 }
 
 // 32 consecutive weights of a row; vec(i) gives weights kLanes * i .. of them. The scales of up to
-// kScaleBlocks blocks are copied by take_halves() and converted by take_scales(); read(block,
-// scales, i) then uses those of the i-th, read(block) finds its own.
+// kScaleBlocks blocks are copied by take_half() and converted by take_scales(); read(block, scales,
+// i) then uses those of the i-th, read(block) finds its own.
 template <TensorType type>
 struct Weights {
   static constexpr bool kPlain = true;
   static constexpr int64_t kBytes = kBlock * element_bytes(type);
   const std::byte* p;
-  static KERNEL_INLINE void take_halves(const std::byte*, int64_t, Halves&) {}
+  static KERNEL_INLINE void take_half(const std::byte*, int64_t, Halves&) {}
   static KERNEL_INLINE void take_scales(const Halves&, int64_t, Scales&) {}
   KERNEL_INLINE void read(const std::byte* block) { p = block; }
   KERNEL_INLINE void read(const std::byte* block, const Scales&, int64_t) { p = block; }
@@ -77,8 +74,8 @@ struct Weights<TensorType::kQ4_0> {
   static constexpr bool kPlain = false;
   static constexpr int64_t kBytes = 18;
   Nibbles nibbles;
-  static KERNEL_INLINE void take_halves(const std::byte* row, int64_t count, Halves& halves) {
-    copy_halves<2>(row, kBytes, count, halves);
+  static KERNEL_INLINE void take_half(const std::byte* row, int64_t i, Halves& halves) {
+    copy_half<2>(row, kBytes, i, halves);
   }
   static KERNEL_INLINE void take_scales(const Halves& halves, int64_t count, Scales& scales) {
     convert_halves(halves, count, scales);
@@ -101,8 +98,8 @@ struct Weights<TensorType::kQ4_1> {
   static constexpr bool kPlain = false;
   static constexpr int64_t kBytes = 20;
   Nibbles nibbles;
-  static KERNEL_INLINE void take_halves(const std::byte* row, int64_t count, Halves& halves) {
-    copy_halves<4>(row, kBytes, count, halves);
+  static KERNEL_INLINE void take_half(const std::byte* row, int64_t i, Halves& halves) {
+    copy_half<4>(row, kBytes, i, halves);
   }
   static KERNEL_INLINE void take_scales(const Halves& halves, int64_t count, Scales& scales) {
     convert_halves(halves, 2 * count, scales);
@@ -124,8 +121,8 @@ struct Weights<TensorType::kQ8_0> {
   static constexpr int64_t kBytes = 34;
   VF d;
   const std::byte* q;
-  static KERNEL_INLINE void take_halves(const std::byte* row, int64_t count, Halves& halves) {
-    copy_halves<2>(row, kBytes, count, halves);
+  static KERNEL_INLINE void take_half(const std::byte* row, int64_t i, Halves& halves) {
+    copy_half<2>(row, kBytes, i, halves);
   }
   static KERNEL_INLINE void take_scales(const Halves& halves, int64_t count, Scales& scales) {
     convert_halves(halves, count, scales);
