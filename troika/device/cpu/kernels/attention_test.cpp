@@ -1,15 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
 
 #include "troika/device/cpu/kernels/kernels_reference.h"
 
 namespace troika::device::cpu::testing {
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // One KV head of one sequence: a pool whose blocks are shuffled and full of NaN at first.
 class Sequence {
