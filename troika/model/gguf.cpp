@@ -77,20 +77,34 @@ Result<GgufArray> read_array(GgufReader& in) {
   ASSIGN_OR_RETURN(const uint32_t type, in.read<uint32_t>());
   ASSIGN_OR_RETURN(const uint64_t count, in.read<uint64_t>());
   switch (type) {
-    case kUint8: return read_numbers<uint8_t, uint64_t>(in, count);
-    case kInt8: return read_numbers<int8_t, int64_t>(in, count);
-    case kUint16: return read_numbers<uint16_t, uint64_t>(in, count);
-    case kInt16: return read_numbers<int16_t, int64_t>(in, count);
-    case kUint32: return read_numbers<uint32_t, uint64_t>(in, count);
-    case kInt32: return read_numbers<int32_t, int64_t>(in, count);
-    case kUint64: return read_numbers<uint64_t, uint64_t>(in, count);
-    case kInt64: return read_numbers<int64_t, int64_t>(in, count);
-    case kFloat32: return read_numbers<float, double>(in, count);
-    case kFloat64: return read_numbers<double, double>(in, count);
-    case kBool: return read_bools(in, count);
-    case kString: return read_strings(in, count);
-    case kArray: return make_error(ErrorCode::kUnsupported, "an array of arrays is not supported");
-    default: break;
+    case kUint8:
+      return read_numbers<uint8_t, uint64_t>(in, count);
+    case kInt8:
+      return read_numbers<int8_t, int64_t>(in, count);
+    case kUint16:
+      return read_numbers<uint16_t, uint64_t>(in, count);
+    case kInt16:
+      return read_numbers<int16_t, int64_t>(in, count);
+    case kUint32:
+      return read_numbers<uint32_t, uint64_t>(in, count);
+    case kInt32:
+      return read_numbers<int32_t, int64_t>(in, count);
+    case kUint64:
+      return read_numbers<uint64_t, uint64_t>(in, count);
+    case kInt64:
+      return read_numbers<int64_t, int64_t>(in, count);
+    case kFloat32:
+      return read_numbers<float, double>(in, count);
+    case kFloat64:
+      return read_numbers<double, double>(in, count);
+    case kBool:
+      return read_bools(in, count);
+    case kString:
+      return read_strings(in, count);
+    case kArray:
+      return make_error(ErrorCode::kUnsupported, "an array of arrays is not supported");
+    default:
+      break;
   }
   return make_error(ErrorCode::kInvalidData, "unknown array element type {}", type);
 }
@@ -104,16 +118,26 @@ Result<GgufValue> read_number(GgufReader& in) {
 Result<GgufValue> read_value(GgufReader& in) {
   ASSIGN_OR_RETURN(const uint32_t type, in.read<uint32_t>());
   switch (type) {
-    case kUint8: return read_number<uint8_t, uint64_t>(in);
-    case kInt8: return read_number<int8_t, int64_t>(in);
-    case kUint16: return read_number<uint16_t, uint64_t>(in);
-    case kInt16: return read_number<int16_t, int64_t>(in);
-    case kUint32: return read_number<uint32_t, uint64_t>(in);
-    case kInt32: return read_number<int32_t, int64_t>(in);
-    case kUint64: return read_number<uint64_t, uint64_t>(in);
-    case kInt64: return read_number<int64_t, int64_t>(in);
-    case kFloat32: return read_number<float, double>(in);
-    case kFloat64: return read_number<double, double>(in);
+    case kUint8:
+      return read_number<uint8_t, uint64_t>(in);
+    case kInt8:
+      return read_number<int8_t, int64_t>(in);
+    case kUint16:
+      return read_number<uint16_t, uint64_t>(in);
+    case kInt16:
+      return read_number<int16_t, int64_t>(in);
+    case kUint32:
+      return read_number<uint32_t, uint64_t>(in);
+    case kInt32:
+      return read_number<int32_t, int64_t>(in);
+    case kUint64:
+      return read_number<uint64_t, uint64_t>(in);
+    case kInt64:
+      return read_number<int64_t, int64_t>(in);
+    case kFloat32:
+      return read_number<float, double>(in);
+    case kFloat64:
+      return read_number<double, double>(in);
     case kBool: {
       ASSIGN_OR_RETURN(const bool value, read_bool(in));
       return GgufValue(value);
@@ -127,7 +151,8 @@ Result<GgufValue> read_value(GgufReader& in) {
       return GgufValue(
           std::shared_ptr<const GgufArray>(std::make_shared<GgufArray>(std::move(array))));
     }
-    default: break;
+    default:
+      break;
   }
   return make_error(ErrorCode::kInvalidData, "unknown value type {}", type);
 }

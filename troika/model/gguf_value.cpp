@@ -15,11 +15,16 @@ constexpr size_t kMaxShownBytes = 200;
 const char* kind_name(const GgufValue& value) {
   switch (value.index()) {
     case 0:
-    case 1: return "an integer";
-    case 2: return "a float";
-    case 3: return "a bool";
-    case 4: return "a string";
-    default: return "an array";
+    case 1:
+      return "an integer";
+    case 2:
+      return "a float";
+    case 3:
+      return "a bool";
+    case 4:
+      return "a string";
+    default:
+      return "an array";
   }
 }
 
@@ -43,10 +48,18 @@ Result<std::optional<T>> get(const GgufHeader& header, std::string_view key, con
 
 void append_escaped(std::string& out, unsigned char byte) {
   switch (byte) {
-    case '\n': out += "\\n"; return;
-    case '\t': out += "\\t"; return;
-    case '\r': out += "\\r"; return;
-    default: out += fmt::format("\\x{:02x}", byte); return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    default:
+      out += fmt::format("\\x{:02x}", byte);
+      return;
   }
 }
 
