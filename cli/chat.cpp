@@ -29,6 +29,7 @@ class Chat final : public Verb {
                "Use this chat template instead of the model's", "LLAMA_ARG_CHAT_TEMPLATE_FILE");
     flags.ignored("-i,--conversation", Flags::Arity::kNone, "'troika chat' always is one");
     flags.ignored("--jinja", Flags::Arity::kNone, "the chat template is always used");
+    flags.ignored("--simple-io,--no-warmup", Flags::Arity::kNone, "it is always so");
     model_.declare(flags);
     engine_.declare(flags);
     sampling_.declare(flags);

@@ -55,6 +55,11 @@ void Console::note(std::string_view line) {
   log(text);
 }
 
+void Console::hint(std::string_view line) {
+  if (!verbose_ && stderr_is_terminal_) write_all(STDERR_FILENO, fmt::format("{}\n", line));
+  note(line);
+}
+
 void Console::status(std::string_view text) { write_all(STDERR_FILENO, text); }
 
 Status Console::open_log(const std::string& path) {

@@ -23,6 +23,8 @@ class Console {
   void warn(std::string_view line);
   // One line of detail to stderr under -v, and to the log file.
   void note(std::string_view line);
+  // As note(), and on a terminal without -v too.
+  void hint(std::string_view line);
   // Text to stderr as it is (progress, statistics).
   void status(std::string_view text);
 

@@ -133,11 +133,17 @@ void Flags::ignored(const std::string& names, Arity arity, const std::string& re
   flag.set = [](std::string_view, const std::string&) -> Status { return {}; };
 }
 
-void Flags::set_description(const std::string& description) { app_->description(description); }
+void Flags::set_description(const std::string& description) {
+  app_->description(description + "\n");
+}
 
 void Flags::set_examples(const std::string& examples) { app_->footer("\nExamples:\n" + examples); }
 
-std::string Flags::help() const { return app_->help(); }
+std::string Flags::help() const {
+  std::string text = app_->help();
+  for (size_t at; (at = text.find("\n\n\n")) != std::string::npos;) text.erase(at, 1);
+  return text;
+}
 
 std::vector<std::string> Flags::notes() const {
   std::vector<std::string> lines;

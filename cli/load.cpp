@@ -38,7 +38,7 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
   const model::HyperParameters& shape = loaded.model.hyper_parameters();
   ASSIGN_OR_RETURN(const engine::EngineOptions options, engine_flags.resolve(shape));
   if (engine_flags.context < 0 && shape.n_ctx_train > kDefaultContextLimit) {
-    console.note(
+    console.hint(
         fmt::format("context: {} tokens, though the model was trained for {}; -c 0 takes "
                     "them all",
                     options.context, shape.n_ctx_train));

@@ -72,7 +72,8 @@ Status dispatch(const std::vector<std::string>& arguments, const Environment& en
     if (verb == nullptr) return tl::unexpected<Error>(unknown_verb(rest.front()));
     return run_verb(*verb, {"--help"}, environment, console);
   }
-  const VerbEntry* verb = find_verb(first);
+  // --list-devices is llama.cpp's spelling of this verb.
+  const VerbEntry* verb = find_verb(first == "--list-devices" ? "devices" : first);
   if (verb == nullptr) return tl::unexpected<Error>(unknown_verb(first));
   return run_verb(*verb, rest, environment, console);
 }

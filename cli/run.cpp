@@ -21,6 +21,8 @@ class Run final : public Verb {
     flags.toggle("--no-conversation", raw_, "As --raw");
     flags.ignored("--conversation", Flags::Arity::kNone, "'troika chat' holds a conversation");
     flags.ignored("--jinja", Flags::Arity::kNone, "the chat template is always used");
+    flags.ignored("--single-turn,--simple-io,--no-display-prompt,--no-warmup", Flags::Arity::kNone,
+                  "it is always so");
     model_.declare(flags);
     engine_.declare(flags);
     sampling_.declare(flags);

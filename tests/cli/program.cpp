@@ -16,8 +16,22 @@
 
 extern char** environ;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TROIKA_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TROIKA_SANITIZED 1
+#endif
+#endif
+
 namespace troika {
 namespace {
+
+#ifdef TROIKA_SANITIZED
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
 
 using Clock = std::chrono::steady_clock;
 
@@ -147,6 +161,12 @@ void expect_error(const Outcome& outcome, int exit_code, const std::string& part
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   EXPECT_TRUE(outcome.err.ends_with('\n'));
   EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err << "lacks: " << part;
+}
+
+void expect_quick_and_small(const Outcome& outcome) {
+  if (kSanitized) return;
+  EXPECT_LT(outcome.seconds, 1.0);
+  EXPECT_LT(outcome.peak_rss_bytes, 200'000'000);
 }
 
 nlohmann::json expect_json(const Outcome& outcome) {

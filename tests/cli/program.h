@@ -39,6 +39,9 @@ inline Outcome troika_run(std::vector<std::string> arguments) {
   return run(command);
 }
 
+// Fails the test if it took longer than a second or 200 MB, the bound for refusing a hostile input.
+// Sanitizers need more of both: then nothing is checked.
+void expect_quick_and_small(const Outcome& outcome);
 // Fails the test unless this is one error line, nothing on stdout, and the exit code.
 void expect_error(const Outcome& outcome, int exit_code, const std::string& part);
 // The one JSON value on stdout; fails the test if it is anything else.
