@@ -155,17 +155,18 @@ class CpuDevice final : public Device {
   void run(const QueuedTask& task) {
     TaskTimes& times = times_[task.value % kKeptTimes];
     times.start = clock_.now();
-    team_.run([&](int member) {
-      StepContext context;
-      context.graph = task.kernel->graph;
-      context.bindings = &task.bindings;
-      context.kernels = &kernels_;
-      context.team = &team_;
+    StepContext shared;
+    shared.graph = task.kernel->graph;
+    shared.bindings = &task.bindings;
+    shared.kernels = &kernels_;
+    shared.threads = team_.size();
+    const std::vector<Step>& steps = task.kernel->steps;
+    chunks_.clear();
+    for (const Step& step : steps) chunks_.push_back(chunk_count(step, shared));
+    team_.run(chunks_, [&](int member, int step, int64_t chunk) {
+      StepContext context = shared;
       context.scratch = scratch_[static_cast<size_t>(member)].data();
-      for (size_t i = 0; i < task.kernel->steps.size(); ++i) {
-        if (i > 0) team_.barrier();
-        run_step(task.kernel->steps[i], context);
-      }
+      run_chunk(steps[static_cast<size_t>(step)], context, chunk);
     });
     times.end = clock_.now();
     timeline_.signal(task.value);
@@ -177,6 +178,7 @@ class CpuDevice final : public Device {
   Timeline timeline_;
   Team team_;
   std::vector<AlignedFloats> scratch_;  // one per thread
+  std::vector<int64_t> chunks_;         // of the running task's steps
   std::vector<TaskTimes> times_;
 
   std::mutex mutex_;

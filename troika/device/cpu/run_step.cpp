@@ -127,14 +127,15 @@ void run_row(const StepContext& c, const BoundOp& bound, int64_t r) {
   }
 }
 
-void run_rows(const Step& step, const StepContext& c) {
+int64_t rows_per_chunk(int64_t rows, int threads) {
+  return std::max<int64_t>(1, rows / (threads * kChunksPerThread));
+}
+
+void run_rows_chunk(const Step& step, const StepContext& c, int64_t chunk) {
   const int64_t rows = row_count(step, c);
-  const int64_t chunk = std::max<int64_t>(1, rows / (c.team->size() * kChunksPerThread));
-  for (int64_t first = c.team->claim_chunk() * chunk; first < rows;
-       first = c.team->claim_chunk() * chunk) {
-    for (int64_t r = first; r < std::min(rows, first + chunk); ++r) {
-      for (const BoundOp& bound : step.ops) run_row(c, bound, r);
-    }
+  const int64_t count = rows_per_chunk(rows, c.threads);
+  for (int64_t r = chunk * count; r < std::min(rows, (chunk + 1) * count); ++r) {
+    for (const BoundOp& bound : step.ops) run_row(c, bound, r);
   }
 }
 
@@ -166,43 +167,43 @@ int64_t outputs_per_chunk(int64_t outputs, int threads) {
   return ceil_div(chunk, kOutputGrain) * kOutputGrain;
 }
 
-void run_products(const Step& step, const StepContext& c) {
-  const int64_t rows = row_count(step, c);
-  if (rows == 0) return;
+// Chunks are numbered through all products of the step; none spans two of them.
+int64_t product_chunk(const Step& step, const StepContext& c) {
   int64_t outputs = 0;
   for (const BoundOp& bound : step.ops) outputs += bound.op->weight->rows;
-  const int64_t chunk = outputs_per_chunk(outputs, c.team->size());
-  // Chunks are numbered through all products of the step; none spans two of them.
-  int64_t claimed = c.team->claim_chunk();
-  int64_t passed = 0;
+  return outputs_per_chunk(outputs, c.threads);
+}
+
+void run_products_chunk(const Step& step, const StepContext& c, int64_t chunk) {
+  const int64_t size = product_chunk(step, c);
   for (const BoundOp& bound : step.ops) {
     const int64_t n = bound.op->weight->rows;
-    const int64_t chunks = ceil_div(n, chunk);
-    while (claimed < passed + chunks) {
-      const int64_t first = (claimed - passed) * chunk;
-      run_product(c, bound, rows, first, std::min(chunk, n - first));
-      claimed = c.team->claim_chunk();
+    const int64_t chunks = ceil_div(n, size);
+    if (chunk < chunks) {
+      const int64_t first = chunk * size;
+      return run_product(c, bound, row_count(step, c), first, std::min(size, n - first));
     }
-    passed += chunks;
+    chunk -= chunks;
   }
 }
 
-void run_gated_mlp(const Step& step, const StepContext& c) {
+int64_t gated_chunk(const Step& step, const StepContext& c) {
+  return outputs_per_chunk(step.ops[0].op->weight->rows, c.threads);
+}
+
+void run_gated_mlp_chunk(const Step& step, const StepContext& c, int64_t chunk) {
   const BoundOp& gate = step.ops[0];
   const BoundOp& up = step.ops[1];
   const BoundOp& out = step.ops[2];
   const int64_t rows = row_count(step, c);
-  const int64_t n = gate.op->weight->rows;
-  const int64_t chunk = outputs_per_chunk(n, c.team->size());
-  for (int64_t first = c.team->claim_chunk() * chunk; first < n;
-       first = c.team->claim_chunk() * chunk) {
-    const int64_t count = std::min(chunk, n - first);
-    run_product(c, gate, rows, first, count);
-    run_product(c, up, rows, first, count);
-    for (int64_t r = 0; r < rows; ++r) {
-      c.kernels->silu_mul(row(c, gate.output, r) + first, row(c, up.output, r) + first, count,
-                          row(c, out.output, r) + first);
-    }
+  const int64_t size = gated_chunk(step, c);
+  const int64_t first = chunk * size;
+  const int64_t count = std::min(size, gate.op->weight->rows - first);
+  run_product(c, gate, rows, first, count);
+  run_product(c, up, rows, first, count);
+  for (int64_t r = 0; r < rows; ++r) {
+    c.kernels->silu_mul(row(c, gate.output, r) + first, row(c, up.output, r) + first, count,
+                        row(c, out.output, r) + first);
   }
 }
 
@@ -240,57 +241,87 @@ void run_attention_unit(const StepContext& c, const BoundOp& bound, const Attent
   c.kernels->attention(args);
 }
 
-void run_attention(const Step& step, const StepContext& c) {
-  const BoundOp& bound = step.ops[0];
-  const graph::HeadShape& heads = bound.op->heads;
-  const std::span<const SequenceView> sequences = c.bindings->batch->sequences;
-  const int64_t group = heads.n_heads / heads.n_kv_heads;
+// How the attention of a batch is cut: tiles of rows, times KV heads, times parts of a group.
+struct AttentionCut {
   int64_t tiles = 0;
-  for (const SequenceView& sequence : sequences) tiles += ceil_div(sequence.n_rows, kAttentionRows);
+  int64_t parts = 1;  // of a group of query heads
+  int64_t units_per_tile = 1;
+};
+
+AttentionCut attention_cut(const Step& step, const StepContext& c) {
+  const graph::HeadShape& heads = step.ops[0].op->heads;
+  AttentionCut cut;
+  for (const SequenceView& sequence : c.bindings->batch->sequences) {
+    cut.tiles += ceil_div(sequence.n_rows, kAttentionRows);
+  }
   // The heads of a group share the reading of keys, unless there would be too few units to go
   // round.
-  const bool split_group =
-      c.team->size() > 1 && tiles * heads.n_kv_heads < c.team->size() * kChunksPerThread;
-  const int64_t parts = split_group ? group : 1;
-  const int64_t units_per_tile = heads.n_kv_heads * parts;
-
-  int64_t claimed = c.team->claim_chunk();
-  int64_t passed = 0;
-  // The last rows of a prompt see the most keys: long units first, short ones fill the gaps.
-  for (auto sequence = sequences.rbegin(); sequence != sequences.rend(); ++sequence) {
-    const int64_t own_tiles = ceil_div(sequence->n_rows, kAttentionRows);
-    for (; claimed < passed + own_tiles * units_per_tile; claimed = c.team->claim_chunk()) {
-      const int64_t local = claimed - passed;
-      const int64_t tile = own_tiles - 1 - local / units_per_tile;
-      const int64_t head = local % units_per_tile;
-      AttentionUnit unit;
-      unit.sequence = &*sequence;
-      unit.first_row = tile * kAttentionRows;
-      unit.n_rows = std::min(kAttentionRows, sequence->n_rows - unit.first_row);
-      unit.kv_head = head / parts;
-      unit.first_head = split_group ? head % parts : 0;
-      unit.n_heads = split_group ? 1 : group;
-      run_attention_unit(c, bound, unit);
-    }
-    passed += own_tiles * units_per_tile;
+  if (c.threads > 1 && cut.tiles * heads.n_kv_heads < c.threads * kChunksPerThread) {
+    cut.parts = heads.n_heads / heads.n_kv_heads;
   }
+  cut.units_per_tile = heads.n_kv_heads * cut.parts;
+  return cut;
+}
+
+void run_attention_chunk(const Step& step, const StepContext& c, int64_t chunk) {
+  const graph::HeadShape& heads = step.ops[0].op->heads;
+  const std::span<const SequenceView> sequences = c.bindings->batch->sequences;
+  const AttentionCut cut = attention_cut(step, c);
+  // The last rows of a prompt see the most keys: long units first, short ones fill the gaps.
+  int64_t tile = cut.tiles - 1 - chunk / cut.units_per_tile;
+  auto sequence = sequences.begin();
+  while (tile >= ceil_div(sequence->n_rows, kAttentionRows)) {
+    tile -= ceil_div(sequence->n_rows, kAttentionRows);
+    ++sequence;
+  }
+  const int64_t head = chunk % cut.units_per_tile;
+  AttentionUnit unit;
+  unit.sequence = &*sequence;
+  unit.first_row = tile * kAttentionRows;
+  unit.n_rows = std::min(kAttentionRows, sequence->n_rows - unit.first_row);
+  unit.kv_head = head / cut.parts;
+  unit.n_heads = heads.n_heads / heads.n_kv_heads / cut.parts;
+  unit.first_head = head % cut.parts * unit.n_heads;
+  run_attention_unit(c, step.ops[0], unit);
 }
 
 }  // namespace
 
-void run_step(const Step& step, const StepContext& context) {
+int64_t chunk_count(const Step& step, const StepContext& context) {
+  const int64_t rows = row_count(step, context);
+  if (rows == 0) return 0;
   switch (step.kind) {
     case StepKind::kRows:
-      run_rows(step, context);
+      return ceil_div(rows, rows_per_chunk(rows, context.threads));
+    case StepKind::kMatMuls: {
+      const int64_t size = product_chunk(step, context);
+      int64_t chunks = 0;
+      for (const BoundOp& bound : step.ops) chunks += ceil_div(bound.op->weight->rows, size);
+      return chunks;
+    }
+    case StepKind::kGatedMlp:
+      return ceil_div(step.ops[0].op->weight->rows, gated_chunk(step, context));
+    case StepKind::kAttention: {
+      const AttentionCut cut = attention_cut(step, context);
+      return cut.tiles * cut.units_per_tile;
+    }
+  }
+  return 0;
+}
+
+void run_chunk(const Step& step, const StepContext& context, int64_t chunk) {
+  switch (step.kind) {
+    case StepKind::kRows:
+      run_rows_chunk(step, context, chunk);
       break;
     case StepKind::kMatMuls:
-      run_products(step, context);
+      run_products_chunk(step, context, chunk);
       break;
     case StepKind::kGatedMlp:
-      run_gated_mlp(step, context);
+      run_gated_mlp_chunk(step, context, chunk);
       break;
     case StepKind::kAttention:
-      run_attention(step, context);
+      run_attention_chunk(step, context, chunk);
       break;
   }
 }

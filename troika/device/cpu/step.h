@@ -1,12 +1,11 @@
-// What the `cpu` device makes of a Program: steps, run by all threads of a team with a barrier
-// between two of them.
+// What the `cpu` device makes of a Program: steps of independent chunks, run by all threads of a
+// team one step after another.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "troika/device/cpu/kernels/kernels.h"
-#include "troika/device/cpu/team.h"
 #include "troika/device/device.h"
 
 namespace troika::device::cpu {
@@ -48,11 +47,14 @@ struct StepContext {
   const graph::Graph* graph = nullptr;
   const Bindings* bindings = nullptr;
   const KernelTable* kernels = nullptr;
-  Team* team = nullptr;
-  float* scratch = nullptr;  // of this thread
+  int threads = 1;           // that share the chunks
+  float* scratch = nullptr;  // of the thread that runs a chunk
 };
 
-// This thread's part of a step.
-void run_step(const Step& step, const StepContext& context);
+// Into how many chunks a step is cut for this batch and number of threads.
+int64_t chunk_count(const Step& step, const StepContext& context);
+
+// One of them; different chunks of a step may run at the same time.
+void run_chunk(const Step& step, const StepContext& context, int64_t chunk);
 
 }  // namespace troika::device::cpu

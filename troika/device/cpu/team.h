@@ -1,8 +1,11 @@
-// Team: a fixed set of threads that run one function together, with a barrier in microseconds.
+// Team: a fixed set of threads that work through steps together, in microseconds from step to step.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -10,7 +13,11 @@ namespace troika::device::cpu {
 
 // The thread that calls run() is member 0; the others are the team's own and live as long as it
 // does. Between runs they poll for some microseconds and then sleep, so that an idle team costs
-// nothing and an oversubscribed one does not hang.
+// nothing.
+//
+// A step ends when its chunks are done, not when all members have arrived: a member that the system
+// has put aside delays nobody unless it holds a chunk, and finds its place when it comes back. On a
+// busy machine a team is therefore not slower than the members that run.
 class Team {
  public:
   // `cores` has one entry per member to pin it to; empty: not pinned.
@@ -21,42 +28,52 @@ class Team {
 
   int size() const { return members_; }
 
-  // Calls function(member) on every member and returns when all are done.
-  template <class Function>
-  void run(Function&& function) {
-    if (members_ == 1) {
-      next_chunk_.store(0, std::memory_order_relaxed);
-      function(0);
-      return;
-    }
-    job_ = [](void* context, int member) { (*static_cast<Function*>(context))(member); };
-    context_ = const_cast<void*>(static_cast<const void*>(&function));
-    start();
-    function(0);
-    barrier();
+  // For each step s in order calls body(member, s, chunk) once for every chunk in [0, chunks[s]),
+  // on whichever member is free; no chunk of a step begins before the step before it is done.
+  // Returns when all steps are done. One caller at a time.
+  template <class Body>
+  void run(std::span<const int64_t> chunks, Body&& body) {
+    const Call call = {[](void* context, int member, int step, int64_t chunk) {
+                         (*static_cast<std::remove_reference_t<Body>*>(context))(member, step,
+                                                                                 chunk);
+                       },
+                       const_cast<void*>(static_cast<const void*>(&body))};
+    run(chunks, call);
   }
 
-  // Inside run(): all members must call it the same number of times. Resets the chunk counter.
-  void barrier();
-
-  // Inside run(): the next unclaimed chunk number since the last barrier, from 0. Members share
-  // work by claiming chunks until the number passes what there is.
-  int64_t claim_chunk() { return next_chunk_.fetch_add(1, std::memory_order_relaxed); }
-
  private:
-  void start();
+  struct Call {
+    void (*body)(void* context, int member, int step, int64_t chunk) = nullptr;
+    void* context = nullptr;
+  };
+  struct alignas(64) Step {
+    std::atomic<int64_t> next{0};  // first chunk that nobody has claimed
+    std::atomic<uint32_t> done{0};
+    int64_t chunks = 0;
+  };
+  // One call of run(). A member that comes late may still look at an old one, so there are several;
+  // each is filled again only when nobody is inside.
+  struct Run {
+    static constexpr size_t kMaxSteps = 16;
+    std::atomic<uint32_t> serial{0};  // 0: being filled
+    std::atomic<int> inside{0};
+    size_t n_steps = 0;
+    int first_step = 0;
+    Call call;
+    std::array<Step, kMaxSteps> steps;
+  };
+  static constexpr uint32_t kRuns = 32;
+
+  void run(std::span<const int64_t> chunks, const Call& call);
+  void run_part(std::span<const int64_t> chunks, int first_step, const Call& call);
+  static void work(Run& run, int member);
   void member_loop(int member);
 
   const int members_;
   const std::vector<int> cores_;
-  void (*job_)(void*, int) = nullptr;
-  void* context_ = nullptr;
-  bool stopping_ = false;  // written before a start, read after it
-
-  alignas(64) std::atomic<uint32_t> starts_{0};
-  alignas(64) std::atomic<int> arrived_{0};
-  alignas(64) std::atomic<uint32_t> barriers_{0};
-  alignas(64) std::atomic<int64_t> next_chunk_{0};
+  const std::unique_ptr<std::array<Run, kRuns>> runs_;
+  std::atomic<bool> stopping_{false};
+  alignas(64) std::atomic<uint32_t> latest_{0};  // serial of the latest run
   std::vector<std::thread> threads_;
 };
 

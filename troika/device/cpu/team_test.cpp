@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <numeric>
 
 namespace troika::device::cpu {
@@ -9,47 +10,59 @@ namespace {
 
 class TeamSizes : public ::testing::TestWithParam<int> {};
 
-TEST_P(TeamSizes, EveryMemberRunsOnce) {
+TEST_P(TeamSizes, EveryChunkOfEveryStepRunsOnce) {
   Team team(GetParam(), {});
+  const std::vector<int64_t> chunks = {100, 0, 1, 7};
   for (int round = 0; round < 300; ++round) {
-    std::vector<int> runs(static_cast<size_t>(GetParam()), 0);
-    team.run([&](int member) { ++runs[static_cast<size_t>(member)]; });
-    EXPECT_EQ(runs, std::vector<int>(static_cast<size_t>(GetParam()), 1));
+    std::vector<std::vector<int>> runs;
+    for (const int64_t count : chunks) runs.emplace_back(count, 0);
+    team.run(chunks, [&](int member, int step, int64_t chunk) {
+      ASSERT_GE(member, 0);
+      ASSERT_LT(member, GetParam());
+      ++runs[static_cast<size_t>(step)][static_cast<size_t>(chunk)];
+    });
+    for (size_t step = 0; step < chunks.size(); ++step) {
+      EXPECT_EQ(runs[step], std::vector<int>(static_cast<size_t>(chunks[step]), 1));
+    }
   }
 }
 
-TEST_P(TeamSizes, BarrierMakesEarlierWritesVisible) {
+TEST_P(TeamSizes, AStepSeesAllThatTheOneBeforeItWrote) {
   Team team(GetParam(), {});
-  const auto size = static_cast<size_t>(GetParam());
-  std::vector<int> first(size);
-  std::vector<int> sums(size);
-  for (int round = 1; round <= 300; ++round) {
-    team.run([&](int member) {
-      first[static_cast<size_t>(member)] = round;
-      team.barrier();
-      sums[static_cast<size_t>(member)] = std::accumulate(first.begin(), first.end(), 0);
+  constexpr int kSteps = 40;  // more than one part of a run
+  constexpr size_t kChunks = 5;
+  const std::vector<int64_t> chunks(kSteps, kChunks);
+  for (int round = 1; round <= 100; ++round) {
+    std::vector<std::vector<int>> written(kSteps, std::vector<int>(kChunks, 0));
+    team.run(chunks, [&](int, int step, int64_t chunk) {
+      const auto s = static_cast<size_t>(step);
+      const int before =
+          s == 0 ? round
+                 : std::accumulate(written[s - 1].begin(), written[s - 1].end(), 0) / int{kChunks};
+      written[s][static_cast<size_t>(chunk)] = before;
     });
-    EXPECT_EQ(sums, std::vector<int>(size, round * GetParam()));
+    EXPECT_EQ(written.back(), std::vector<int>(kChunks, round));
   }
 }
 
-TEST_P(TeamSizes, ChunksAreClaimedOnceBetweenBarriers) {
+TEST_P(TeamSizes, AMemberNeverRunsTwoChunksAtOnce) {
   Team team(GetParam(), {});
-  constexpr int64_t kChunks = 100;
-  std::vector<int> first(kChunks, 0);
-  std::vector<int> second(kChunks, 0);
-  for (int round = 1; round <= 50; ++round) {
-    team.run([&](int) {
-      for (int64_t c = team.claim_chunk(); c < kChunks; c = team.claim_chunk()) {
-        ++first[static_cast<size_t>(c)];
-      }
-      team.barrier();
-      for (int64_t c = team.claim_chunk(); c < kChunks; c = team.claim_chunk()) {
-        ++second[static_cast<size_t>(c)];
-      }
-    });
-    EXPECT_EQ(first, std::vector<int>(kChunks, round));
-    EXPECT_EQ(second, first);
+  std::vector<std::atomic<int>> busy(static_cast<size_t>(GetParam()));
+  const std::vector<int64_t> chunks(3, 200);
+  team.run(chunks, [&](int member, int, int64_t) {
+    EXPECT_EQ(busy[static_cast<size_t>(member)].fetch_add(1), 0);
+    busy[static_cast<size_t>(member)].fetch_sub(1);
+  });
+}
+
+TEST_P(TeamSizes, WorksAfterAPauseInWhichItsMembersSleep) {
+  Team team(GetParam(), {});
+  for (int round = 0; round < 5; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::atomic<int> runs{0};
+    const std::vector<int64_t> chunks = {50};
+    team.run(chunks, [&](int, int, int64_t) { ++runs; });
+    EXPECT_EQ(runs, 50);
   }
 }
 
