@@ -260,7 +260,7 @@ TEST(Devices, ListsTheCpu) {
   ASSERT_FALSE(devices.empty());
   EXPECT_EQ(devices[0]["kind"], "cpu");
   const json bound = expect_json(troika_run({"devices", "--device", "cpu@0", "--json"}));
-  EXPECT_EQ(bound[0]["cores"], json({0}));
+  EXPECT_EQ(bound[0]["cores"], json::array({0}));
   EXPECT_THAT(troika_run({"devices"}).out, HasSubstr("cores"));
   expect_error(troika_run({"devices", "--device", "abacus"}), 3, "abacus");
 }
@@ -338,10 +338,13 @@ class DefaultModel : public ::testing::Test {
   }
 };
 
+// All recorded prompts; one of them under a sanitizer, which looks at code and not at numbers.
 json golden() {
   std::ifstream stream(std::string(TROIKA_SOURCE_DIR) +
                        "/tests/golden/smollm2-135m-instruct-q4_1.json");
-  return json::parse(stream);
+  json entries = json::parse(stream);
+  if (sanitized()) entries.erase(entries.begin() + 1, entries.end());
+  return entries;
 }
 
 TEST_F(DefaultModel, TokensAreTheReferences) {

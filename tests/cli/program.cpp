@@ -163,8 +163,10 @@ void expect_error(const Outcome& outcome, int exit_code, const std::string& part
   EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err << "lacks: " << part;
 }
 
+bool sanitized() { return kSanitized; }
+
 void expect_quick_and_small(const Outcome& outcome) {
-  if (kSanitized) return;
+  if (sanitized()) return;
   EXPECT_LT(outcome.seconds, 1.0);
   EXPECT_LT(outcome.peak_rss_bytes, 200'000'000);
 }

@@ -39,6 +39,8 @@ inline Outcome troika_run(std::vector<std::string> arguments) {
   return run(command);
 }
 
+// Whether the program was built with a sanitizer, many times slower than without.
+bool sanitized();
 // Fails the test if it took longer than a second or 200 MB, the bound for refusing a hostile input.
 // Sanitizers need more of both: then nothing is checked.
 void expect_quick_and_small(const Outcome& outcome);
