@@ -147,12 +147,12 @@ void dot_tile(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0, in
                                    halves[1 - current], sums);
     current = 1 - current;
     for (int r = 0; r < rows; ++r) {
-      const float* add = args.add + (m0 + lesser(r, n_rows - 1)) * args.add_stride + n0;
-      for (int c = 0; c < outputs; ++c) {
-        if (k0 > 0) {
-          total[r][c] += sums[r][c];
-        } else {
-          total[r][c] = args.add != nullptr ? add[c] + sums[r][c] : sums[r][c];
+      if (k0 == 0 && args.add != nullptr) {
+        const float* add = args.add + (m0 + lesser(r, n_rows - 1)) * args.add_stride + n0;
+        for (int c = 0; c < outputs; ++c) total[r][c] = add[c] + sums[r][c];
+      } else {
+        for (int c = 0; c < outputs; ++c) {
+          total[r][c] = k0 > 0 ? total[r][c] + sums[r][c] : sums[r][c];
         }
       }
     }
