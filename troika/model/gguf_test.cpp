@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <functional>
 #include <limits>
 
@@ -160,13 +160,13 @@ class HostileGguf : public ::testing::TestWithParam<Hostile> {};
 TEST_P(HostileGguf, IsRefusedAtOnce) {
   GgufBytes file;
   GetParam().make(file);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const auto header = read(file.bytes());
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   ASSERT_FALSE(header);
   EXPECT_EQ(header.error().code, GetParam().code) << header.error().message;
   EXPECT_THAT(header.error().message, HasSubstr(GetParam().message));
-  EXPECT_LT(took.count(), 1.0);
+  EXPECT_LT(took, 1.0);
 }
 
 void one_tensor(GgufBytes& f, std::vector<uint64_t> dims, uint32_t type = 0) {
