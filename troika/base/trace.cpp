@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 namespace troika {
 
@@ -44,30 +43,40 @@ std::string to_chrome_json(const Trace& trace) {
   return json{{"displayTimeUnit", "ms"},
               {"otherData", {{"simulated", trace.simulated}}},
               {"traceEvents", std::move(events)}}
-      .dump();
+      .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+namespace {
+
+Status write_file(const std::string& path, const std::string& text) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text << '\n';
+  if (file.flush()) return {};
+  return make_error(ErrorCode::kIo, "cannot write the trace to {}: {}", path,
+                    std::generic_category().message(errno));
+}
+
+}  // namespace
+
 Status write_chrome_json(const Trace& trace, const std::string& path) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  // A pipe or a device is written to as it is; a file appears whole or not at all.
-  const bool replace = !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
-  const std::string target = replace ? path + ".part" : path;
-  {
-    std::ofstream file(target, std::ios::binary | std::ios::trunc);
-    file << to_chrome_json(trace) << '\n';
-    if (!file.flush()) {
-      return make_error(ErrorCode::kIo, "cannot write the trace to {}: {}", target,
-                        std::strerror(errno));
-    }
+  const fs::file_status status = fs::symlink_status(path, error);
+  // A pipe, a device or a link (/dev/stdout) is written to as it is; a file appears whole or not at
+  // all.
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    return write_file(path, to_chrome_json(trace));
   }
-  if (replace) {
-    std::filesystem::rename(target, path, error);
-    if (error) {
-      return make_error(ErrorCode::kIo, "cannot write the trace to {}: {}", path, error.message());
-    }
+  const std::string part = path + ".part";
+  Status written = write_file(part, to_chrome_json(trace));
+  if (written) {
+    fs::rename(part, path, error);
+    if (!error) return {};
+    written = make_error(ErrorCode::kIo, "cannot write the trace to {}: {}", path, error.message());
   }
-  return {};
+  fs::remove(part, error);
+  return written;
 }
 
 }  // namespace troika

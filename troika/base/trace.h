@@ -31,7 +31,7 @@ struct Trace {
 
 // {"traceEvents": [...]}, times in microseconds from the first event.
 std::string to_chrome_json(const Trace& trace);
-// Writes it to `path` through a temporary file beside it.
+// Writes it to `path`: a regular file through a temporary one beside it, anything else directly.
 Status write_chrome_json(const Trace& trace, const std::string& path);
 
 }  // namespace troika
