@@ -105,15 +105,18 @@ class Device {
 
   virtual Result<std::unique_ptr<Kernel>> compile(const Program& program) = 0;
 
-  // Queues the kernel behind everything submitted before and behind `waits`. The bindings' arrays
-  // and the kernel must live until the fence is reached. kDeviceFailed if the device is lost.
+  // Queues the kernel behind everything submitted before and behind `waits`. The bindings' arrays,
+  // the kernel and the devices waited for must live until the fence is reached or this device is
+  // closed. kDeviceFailed if the device is lost.
   virtual Result<Fence> submit(const Kernel& kernel, const Bindings& bindings,
                                std::span<const Fence> waits) = 0;
 
-  // Times of a finished task; kept for the last 4096 tasks at least.
+  // Times of a finished task; kept for the last 16384 tasks, more than one pass has.
   virtual TaskTimes times(const Fence& fence) const = 0;
 
   // Stops using a device that hangs or lies: nothing is submitted any more, waiting fences fail.
+  // Any thread may call it. A fence that has failed is not proof that a device of another kind than
+  // `cpu` has let go of its buffers.
   virtual void abandon(Error reason) = 0;
 };
 

@@ -43,6 +43,7 @@ class Timeline {
 
   uint64_t value() const { return value_.load(std::memory_order_acquire); }
   bool reached(uint64_t value) const { return this->value() >= value; }
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
   // The device's error; kTimeout after policy.timeout.
   Status wait(uint64_t value, const WaitPolicy& policy = {}) const;
 

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "troika/base/cores.h"
@@ -15,7 +16,11 @@ namespace troika::device::cpu {
 namespace {
 
 // Tasks whose times are kept; a power of two.
-constexpr uint64_t kKeptTimes = 8192;
+constexpr uint64_t kKeptTimes = 16384;
+// More than any machine has cores: a bound on what is asked of the system.
+constexpr int kMaxThreads = 4096;
+// How often a worker that waits for another device looks whether its own is being closed.
+constexpr Duration kWaitSlice = std::chrono::milliseconds(20);
 constexpr size_t kScratchAlignment = 64;
 
 struct CpuKernel final : Kernel {
@@ -78,6 +83,7 @@ class CpuDevice final : public Device {
   bool supports(const graph::Graph&, graph::OpId) const override { return true; }
 
   Result<std::unique_ptr<Kernel>> compile(const Program& program) override {
+    if (is_closing()) return out_of_use();
     auto kernel = std::make_unique<CpuKernel>();
     kernel->graph = program.graph;
     kernel->steps = make_steps(program);
@@ -96,8 +102,7 @@ class CpuDevice final : public Device {
     task.waits.assign(waits.begin(), waits.end());
     {
       const std::lock_guard lock(mutex_);
-      if (abandoned_)
-        return make_error(ErrorCode::kDeviceFailed, "device {} is out of use", info_.name);
+      if (abandoned_) return out_of_use();
       task.value = ++last_value_;
       fence.value = task.value;
       times_[task.value % kKeptTimes].queued = clock_.now();
@@ -109,16 +114,27 @@ class CpuDevice final : public Device {
 
   TaskTimes times(const Fence& fence) const override { return times_[fence.value % kKeptTimes]; }
 
+  // Lets the running task end first: once a fence has failed, nothing here touches its buffers.
   void abandon(Error reason) override {
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       abandoned_ = true;
       queue_.clear();
+      idle_.wait(lock, [this] { return !running_; });
     }
     timeline_.fail(std::move(reason));
   }
 
  private:
+  tl::unexpected<Error> out_of_use() const {
+    return make_error(ErrorCode::kDeviceFailed, "device {} is out of use", info_.name);
+  }
+
+  bool is_closing() {
+    const std::lock_guard lock(mutex_);
+    return stopping_ || abandoned_;
+  }
+
   void drain() {
     uint64_t last = 0;
     {
@@ -128,9 +144,31 @@ class CpuDevice final : public Device {
     static_cast<void>(timeline_.wait(last));
   }
 
-  static Status wait_for(const std::vector<Fence>& fences) {
-    for (const Fence& fence : fences) RETURN_IF_ERROR(fence.wait());
+  // In slices: a fence that is never reached must not keep this device from being closed.
+  Status wait_for(const std::vector<Fence>& fences) {
+    WaitPolicy slice;
+    slice.timeout = kWaitSlice;
+    for (const Fence& fence : fences) {
+      Status done = fence.wait(slice);
+      while (!done && done.error().code == ErrorCode::kTimeout && !fence.timeline->failed()) {
+        if (is_closing()) return out_of_use();
+        done = fence.wait(slice);
+      }
+      RETURN_IF_ERROR(done);
+    }
     return {};
+  }
+
+  // What was queued behind a task that cannot run cannot run either.
+  void give_up(const Error& reason) {
+    bool closing = false;
+    {
+      const std::lock_guard lock(mutex_);
+      closing = stopping_ || abandoned_;
+      abandoned_ = true;
+      queue_.clear();
+    }
+    if (!closing) timeline_.fail(reason);
   }
 
   void work(const std::vector<int>& cores) {
@@ -143,12 +181,16 @@ class CpuDevice final : public Device {
         if (stopping_) return;
         task = std::move(queue_.front());
         queue_.pop_front();
+        running_ = true;
       }
-      if (const Status ready = wait_for(task.waits); !ready) {
-        abandon(ready.error());
-        continue;
+      if (const Status ready = wait_for(task.waits); ready) {
+        run(task);
+      } else {
+        give_up(ready.error());
       }
-      run(task);
+      const std::lock_guard lock(mutex_);
+      running_ = false;
+      idle_.notify_all();
     }
   }
 
@@ -183,8 +225,10 @@ class CpuDevice final : public Device {
 
   std::mutex mutex_;
   std::condition_variable arrived_;
+  std::condition_variable idle_;
   std::deque<QueuedTask> queue_;
   uint64_t last_value_ = 0;
+  bool running_ = false;  // the worker holds a task
   bool stopping_ = false;
   bool abandoned_ = false;
   std::thread worker_;  // last: it uses all of the above
@@ -208,9 +252,9 @@ Result<std::unique_ptr<Device>> open(const CpuOptions& options, const Clock& clo
   }
   const int threads =
       options.cores.empty() ? options.threads : static_cast<int>(options.cores.size());
-  if (threads < 1) {
-    return make_error(ErrorCode::kInvalidArgument, "device {} needs at least one thread, not {}",
-                      options.name, threads);
+  if (threads < 1 || threads > kMaxThreads) {
+    return make_error(ErrorCode::kInvalidArgument, "device {}: {} threads; use 1 to {}",
+                      options.name, threads, kMaxThreads);
   }
   DeviceInfo info;
   info.name = options.name;
@@ -221,8 +265,13 @@ Result<std::unique_ptr<Device>> open(const CpuOptions& options, const Clock& clo
   info.threads = threads;
   info.n_tile = 16;
   info.facts = {{"threads", std::to_string(threads)}, {"kernels", std::string(kernels->name)}};
-  return std::unique_ptr<Device>(
-      std::make_unique<CpuDevice>(std::move(info), *kernels, options.cores, threads, clock));
+  try {
+    return std::unique_ptr<Device>(
+        std::make_unique<CpuDevice>(std::move(info), *kernels, options.cores, threads, clock));
+  } catch (const std::system_error& error) {  // from std::thread
+    return make_error(ErrorCode::kDeviceFailed, "device {}: {} threads cannot be started: {}",
+                      options.name, threads, error.code().message());
+  }
 }
 
 }  // namespace troika::device::cpu

@@ -1,6 +1,7 @@
 #include "troika/device/cpu/team.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "troika/base/cores.h"
 #include "troika/base/cpu_pause.h"
@@ -31,12 +32,19 @@ Team::Team(int members, std::vector<int> cores)
     : members_(members),
       cores_(std::move(cores)),
       runs_(std::make_unique<std::array<Run, kRuns>>()) {
-  for (int member = 1; member < members_; ++member) {
-    threads_.emplace_back([this, member] { member_loop(member); });
+  try {
+    for (int member = 1; member < members_; ++member) {
+      threads_.emplace_back([this, member] { member_loop(member); });
+    }
+  } catch (const std::system_error&) {  // the system has no more threads
+    stop();
+    throw;
   }
 }
 
-Team::~Team() {
+Team::~Team() { stop(); }
+
+void Team::stop() {
   stopping_.store(true, std::memory_order_release);
   latest_.fetch_add(1, std::memory_order_release);
   latest_.notify_all();

@@ -20,7 +20,8 @@ namespace troika::device::cpu {
 // busy machine a team is therefore not slower than the members that run.
 class Team {
  public:
-  // `cores` has one entry per member to pin it to; empty: not pinned.
+  // `cores` has one entry per member to pin it to; empty: not pinned. std::system_error, of which
+  // nothing stays behind, if the system refuses a thread.
   Team(int members, std::vector<int> cores);
   ~Team();
   Team(const Team&) = delete;
@@ -67,6 +68,7 @@ class Team {
   void run(std::span<const int64_t> chunks, const Call& call);
   void run_part(std::span<const int64_t> chunks, int first_step, const Call& call);
   static void work(Run& run, int member);
+  void stop();
   void member_loop(int member);
 
   const int members_;
