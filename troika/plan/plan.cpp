@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <set>
 #include <utility>
 
 namespace troika::plan {
@@ -21,8 +21,15 @@ bool is_outer(graph::Stage stage) {
   return std::find(kOuterStages.begin(), kOuterStages.end(), stage) != kOuterStages.end();
 }
 
-// How often each (stage, layer) is placed.
-using Coverage = std::map<std::pair<graph::Stage, int32_t>, int>;
+// Each (stage, layer) that is placed.
+using Coverage = std::set<std::pair<graph::Stage, int32_t>>;
+
+// The first one placed twice is an error: the time of a check stays bounded by the graph's size.
+Status cover(const RowsBucket& bucket, graph::Stage stage, int32_t layer, Coverage& coverage) {
+  if (coverage.insert({stage, layer}).second) return {};
+  return make_error(ErrorCode::kInvalidData, "plan: bucket of {} rows, {} is placed twice",
+                    bucket.max_rows, place_name(stage, layer));
+}
 
 Status count_placement(const Plan& plan, const graph::Graph& graph, const RowsBucket& bucket,
                        const Placement& placement, Coverage& coverage) {
@@ -36,8 +43,7 @@ Status count_placement(const Plan& plan, const graph::Graph& graph, const RowsBu
     if (placement.first_layer != -1 || placement.last_layer != -1) {
       return make_error(ErrorCode::kInvalidData, "{}: this stage has no layers", where);
     }
-    ++coverage[{placement.stage, -1}];
-    return {};
+    return cover(bucket, placement.stage, -1, coverage);
   }
   if (placement.first_layer < 0 || placement.last_layer < placement.first_layer ||
       placement.last_layer >= graph.n_layers) {
@@ -45,22 +51,33 @@ Status count_placement(const Plan& plan, const graph::Graph& graph, const RowsBu
                       placement.first_layer, placement.last_layer, graph.n_layers - 1);
   }
   for (int32_t layer = placement.first_layer; layer <= placement.last_layer; ++layer) {
-    ++coverage[{placement.stage, layer}];
+    RETURN_IF_ERROR(cover(bucket, placement.stage, layer, coverage));
   }
   return {};
 }
 
-Status check_coverage(const graph::Graph& graph, const RowsBucket& bucket, Coverage& coverage) {
+Status check_coverage(const graph::Graph& graph, const RowsBucket& bucket,
+                      const Coverage& coverage) {
   const auto once = [&](graph::Stage stage, int32_t layer) -> Status {
-    const int count = coverage[{stage, layer}];
-    if (count == 1) return {};
-    return make_error(ErrorCode::kInvalidData,
-                      "plan: bucket of {} rows, {} is placed {} times, not once", bucket.max_rows,
-                      place_name(stage, layer), count);
+    if (coverage.contains({stage, layer})) return {};
+    return make_error(ErrorCode::kInvalidData, "plan: bucket of {} rows, {} is not placed",
+                      bucket.max_rows, place_name(stage, layer));
   };
   for (const graph::Stage stage : kOuterStages) RETURN_IF_ERROR(once(stage, -1));
   for (int32_t layer = 0; layer < graph.n_layers; ++layer) {
     for (const graph::Stage stage : kLayerStages) RETURN_IF_ERROR(once(stage, layer));
+  }
+  return {};
+}
+
+Status check_types(const Plan& plan) {
+  if (plan.activations != "f32") {
+    return make_error(ErrorCode::kInvalidData, "plan: activations are \"{}\", not f32",
+                      plan.activations);
+  }
+  if (plan.kv_type != "f32" && plan.kv_type != "f16") {
+    return make_error(ErrorCode::kInvalidData, "plan: kv_type is \"{}\", not f32 or f16",
+                      plan.kv_type);
   }
   return {};
 }
@@ -108,13 +125,24 @@ Status check(const Plan& plan, const graph::Graph& graph) {
                       "plan: made for model {:016x}, but this one is {:016x}",
                       plan.model_fingerprint, graph.model->fingerprint());
   }
+  RETURN_IF_ERROR(check_types(plan));
   if (plan.devices.empty()) return make_error(ErrorCode::kInvalidData, "plan: names no device");
+  for (auto device = plan.devices.begin(); device != plan.devices.end(); ++device) {
+    if (std::find(plan.devices.begin(), device, *device) != device) {
+      return make_error(ErrorCode::kInvalidData, "plan: names device \"{}\" twice", *device);
+    }
+  }
   if (plan.buckets.empty()) return make_error(ErrorCode::kInvalidData, "plan: has no buckets");
   int64_t last = 0;
   for (const RowsBucket& bucket : plan.buckets) {
     if (bucket.max_rows <= last) {
       return make_error(ErrorCode::kInvalidData, "plan: bucket of {} rows comes after one of {}",
                         bucket.max_rows, last);
+    }
+    if (bucket.max_rows > kMaxPlanRows) {
+      return make_error(ErrorCode::kInvalidData,
+                        "plan: a bucket of {} rows: {} at most are allowed", bucket.max_rows,
+                        kMaxPlanRows);
     }
     last = bucket.max_rows;
     Coverage coverage;

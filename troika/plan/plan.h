@@ -16,6 +16,8 @@
 namespace troika::plan {
 
 inline constexpr int kPlanVersion = 1;
+// More rows than any pass has: what check() and from_json() allow.
+inline constexpr int64_t kMaxPlanRows = int64_t{1} << 24;
 
 // How an operator is divided among devices.
 enum class Cut { kNone };
@@ -54,7 +56,7 @@ Plan single_device_plan(const graph::Graph& graph, const std::string& device, in
                         const std::string& kv_type);
 
 // Every stage of every layer placed exactly once, on known devices, in ascending buckets, for this
-// model. kInvalidData naming the place.
+// model, with types that exist. kInvalidData naming the place.
 Status check(const Plan& plan, const graph::Graph& graph);
 
 std::string to_json(const Plan& plan);

@@ -1,4 +1,5 @@
 // The Plan record as JSON.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "troika/plan/plan.h"
@@ -9,9 +10,48 @@ namespace {
 using nlohmann::json;
 
 // Bounds on what is read: far above any real plan, far below what would hurt.
-constexpr size_t kMaxPlanBytes = size_t{16} << 20;
-constexpr int64_t kMaxRows = int64_t{1} << 24;
+constexpr size_t kMaxPlanBytes = size_t{4} << 20;
 constexpr int64_t kMaxLayers = 100'000;
+constexpr size_t kMaxDevices = 64;
+constexpr size_t kMaxBuckets = 256;
+constexpr size_t kMaxNameBytes = 256;
+constexpr int kMaxDepth = 8;
+constexpr int64_t kMaxValues = 250'000;
+
+// A value for a message: one short line of ASCII, whatever the file holds.
+std::string shown(const json& value) {
+  constexpr size_t kMost = 60;
+  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
+  // Of a long text, the beginning; its last character may be cut in two, which dump() replaces.
+  const bool is_long = value.is_string() && value.get_ref<const std::string&>().size() > kMost;
+  const json beginning =
+      is_long ? json(value.get_ref<const std::string&>().substr(0, kMost)) : value;
+  return beginning.dump(-1, ' ', true, json::error_handler_t::replace) + (is_long ? "..." : "");
+}
+
+// Depth and number of values, before the parser, which bounds neither, spends memory on them.
+Status check_size(std::string_view text) {
+  int depth = 0;
+  int64_t commas = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string) {
+      if (c == '\\') ++i;
+      continue;
+    }
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    if (c == ',') ++commas;
+    if (depth > kMaxDepth || commas >= kMaxValues) {
+      return make_error(ErrorCode::kInvalidData,
+                        "plan: nested deeper than {} or with more than {} values", kMaxDepth,
+                        kMaxValues);
+    }
+  }
+  return {};
+}
 
 Result<const json*> field(const json& object, const std::string& path, const char* key) {
   if (!object.is_object()) {
@@ -41,7 +81,7 @@ Result<int64_t> int_field(const json& object, const std::string& path, const cha
   if (!fits || value->get<int64_t>() < least || value->get<int64_t>() > most) {
     return make_error(ErrorCode::kInvalidData,
                       "plan: {}.{} is {}, not a whole number from {} to {}", path, key,
-                      value->dump(), least, most);
+                      shown(*value), least, most);
   }
   return value->get<int64_t>();
 }
@@ -61,7 +101,19 @@ Result<graph::Stage> stage_from(const std::string& name, const std::string& path
     if (to_string(stage) == name) return stage;
   }
   return make_error(ErrorCode::kInvalidData,
-                    "plan: {}.stage is \"{}\", not one of input, G1, A, G2, head", path, name);
+                    "plan: {}.stage is {}, not one of input, G1, A, G2, head", path, shown(name));
+}
+
+// Names end up in messages and tables: printable ASCII.
+Result<std::string> name_from(const json& value, const std::string& path) {
+  const auto printable = [](unsigned char c) { return c > ' ' && c < 0x7f; };
+  if (value.is_string()) {
+    const auto& name = value.get_ref<const std::string&>();
+    const bool sound = !name.empty() && name.size() <= kMaxNameBytes &&
+                       std::all_of(name.begin(), name.end(), printable);
+    if (sound) return name;
+  }
+  return make_error(ErrorCode::kInvalidData, "plan: {} is {}, not a name", path, shown(value));
 }
 
 Result<Placement> placement_from(const json& object, const std::string& path) {
@@ -74,15 +126,16 @@ Result<Placement> placement_from(const json& object, const std::string& path) {
   placement.last_layer = static_cast<int32_t>(last);
   ASSIGN_OR_RETURN(const std::string cut, string_field(object, path, "cut"));
   if (cut != to_string(Cut::kNone)) {
-    return make_error(ErrorCode::kInvalidData, "plan: {}.cut is \"{}\", not none", path, cut);
+    return make_error(ErrorCode::kInvalidData, "plan: {}.cut is {}, not none", path, shown(cut));
   }
-  ASSIGN_OR_RETURN(placement.device, string_field(object, path, "device"));
+  ASSIGN_OR_RETURN(const json* device, field(object, path, "device"));
+  ASSIGN_OR_RETURN(placement.device, name_from(*device, path + ".device"));
   return placement;
 }
 
 Result<RowsBucket> bucket_from(const json& object, const std::string& path) {
   RowsBucket bucket;
-  ASSIGN_OR_RETURN(bucket.max_rows, int_field(object, path, "max_rows", 1, kMaxRows));
+  ASSIGN_OR_RETURN(bucket.max_rows, int_field(object, path, "max_rows", 1, kMaxPlanRows));
   ASSIGN_OR_RETURN(const json* placements, array_field(object, path, "placements"));
   for (size_t i = 0; i < placements->size(); ++i) {
     ASSIGN_OR_RETURN(Placement placement,
@@ -121,10 +174,8 @@ Result<Plan> from_json(std::string_view text) {
                       "plan: {} bytes, more than the {} that a plan may have", text.size(),
                       kMaxPlanBytes);
   }
-  // Anything nested deeper is no plan; the parser itself has no bound on depth.
-  constexpr int kMaxDepth = 8;
-  const json root = json::parse(
-      text, [](int depth, json::parse_event_t, json&) { return depth <= kMaxDepth; }, false);
+  RETURN_IF_ERROR(check_size(text));
+  const json root = json::parse(text, nullptr, false);
   if (root.is_discarded()) return make_error(ErrorCode::kInvalidData, "plan: not valid JSON");
 
   ASSIGN_OR_RETURN(const int64_t version, int_field(root, "plan", "version", 0, INT32_MAX));
@@ -139,21 +190,27 @@ Result<Plan> from_json(std::string_view text) {
     plan.model_fingerprint = std::stoull(model, &used, 16);
   }
   if (used != model.size() || model.empty()) {
-    return make_error(ErrorCode::kInvalidData, "plan: plan.model is \"{}\", not 16 hex digits",
-                      model);
+    return make_error(ErrorCode::kInvalidData, "plan: plan.model is {}, not 16 hex digits",
+                      shown(model));
   }
-  ASSIGN_OR_RETURN(plan.activations, string_field(root, "plan", "activations"));
-  ASSIGN_OR_RETURN(plan.kv_type, string_field(root, "plan", "kv_type"));
+  ASSIGN_OR_RETURN(const json* activations, field(root, "plan", "activations"));
+  ASSIGN_OR_RETURN(plan.activations, name_from(*activations, "plan.activations"));
+  ASSIGN_OR_RETURN(const json* kv_type, field(root, "plan", "kv_type"));
+  ASSIGN_OR_RETURN(plan.kv_type, name_from(*kv_type, "plan.kv_type"));
   ASSIGN_OR_RETURN(plan.reason, string_field(root, "plan", "reason"));
   ASSIGN_OR_RETURN(const json* devices, array_field(root, "plan", "devices"));
-  for (const json& device : *devices) {
-    if (!device.is_string()) {
-      return make_error(ErrorCode::kInvalidData,
-                        "plan: plan.devices holds something else than names");
-    }
-    plan.devices.push_back(device.get<std::string>());
-  }
   ASSIGN_OR_RETURN(const json* buckets, array_field(root, "plan", "buckets"));
+  if (devices->size() > kMaxDevices || buckets->size() > kMaxBuckets) {
+    return make_error(
+        ErrorCode::kInvalidData,
+        "plan: {} devices and {} buckets, more than the {} and {} that a plan may have",
+        devices->size(), buckets->size(), kMaxDevices, kMaxBuckets);
+  }
+  for (size_t i = 0; i < devices->size(); ++i) {
+    ASSIGN_OR_RETURN(std::string device,
+                     name_from((*devices)[i], fmt::format("plan.devices[{}]", i)));
+    plan.devices.push_back(std::move(device));
+  }
   for (size_t i = 0; i < buckets->size(); ++i) {
     ASSIGN_OR_RETURN(RowsBucket bucket,
                      bucket_from((*buckets)[i], fmt::format("plan.buckets[{}]", i)));

@@ -1,0 +1,268 @@
+#include "troika/plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+namespace troika::plan {
+namespace {
+
+using graph::Stage;
+using nlohmann::json;
+
+class PlanTest : public ::testing::Test {
+ protected:
+  // Two layers.
+  PlanTest()
+      : model_(*model::Model::load(std::string(TROIKA_SOURCE_DIR) +
+                                   "/tests/models/q4_1-narrow-mlp.gguf")),
+        graph_(*graph::build(model_)) {}
+
+  Plan sound() const { return single_device_plan(graph_, "cpu", 512, "f32"); }
+
+  // The message of a plan made wrong.
+  std::string refused(const std::function<void(Plan&)>& spoil) const {
+    Plan plan = sound();
+    spoil(plan);
+    const Status status = check(plan, graph_);
+    if (status) return "accepted";
+    EXPECT_EQ(status.error().code, ErrorCode::kInvalidData);
+    return status.error().message;
+  }
+
+  model::Model model_;
+  graph::Graph graph_;
+};
+
+#define EXPECT_SAYS(message, part) \
+  EXPECT_NE((message).find(part), std::string::npos) << "says: " << (message)
+
+TEST_F(PlanTest, OneDeviceComputesEverything) {
+  const Plan plan = sound();
+  const Status status = check(plan, graph_);
+  EXPECT_TRUE(status.has_value()) << status.error().message;
+  EXPECT_EQ(plan.bucket(1), &plan.buckets[0]);
+  EXPECT_EQ(plan.bucket(512), &plan.buckets[0]);
+  EXPECT_EQ(plan.bucket(513), nullptr);
+}
+
+TEST_F(PlanTest, LayersMayLieOnDifferentDevices) {
+  Plan plan = sound();
+  plan.devices = {"a", "b"};
+  RowsBucket& bucket = plan.buckets[0];
+  bucket.placements.clear();
+  for (const Stage stage : {Stage::kInput, Stage::kHead}) {
+    bucket.placements.push_back({stage, -1, -1, Cut::kNone, "a"});
+  }
+  for (const Stage stage : {Stage::kG1, Stage::kAttention, Stage::kG2}) {
+    bucket.placements.push_back({stage, 1, 1, Cut::kNone, "a"});
+    bucket.placements.push_back({stage, 0, 0, Cut::kNone, "b"});
+  }
+  const Status status = check(plan, graph_);
+  EXPECT_TRUE(status.has_value()) << status.error().message;
+  RowsBucket larger = bucket;
+  larger.max_rows = 1024;
+  plan.buckets.push_back(larger);
+  ASSERT_TRUE(check(plan, graph_).has_value());
+  EXPECT_EQ(plan.bucket(513), &plan.buckets[1]);
+}
+
+TEST_F(PlanTest, WrongPlansAreRefusedWithThePlaceNamed) {
+  const auto placements = [](Plan& p) -> std::vector<Placement>& {
+    return p.buckets[0].placements;
+  };
+  std::string m = refused([](Plan& p) { p.model_fingerprint ^= 1; });
+  EXPECT_SAYS(m, fmt::format("{:016x}", model_.fingerprint()));
+  m = refused([](Plan& p) { p.devices.clear(); });
+  EXPECT_SAYS(m, "no device");
+  m = refused([](Plan& p) { p.devices.push_back("cpu"); });
+  EXPECT_SAYS(m, "\"cpu\" twice");
+  m = refused([](Plan& p) { p.buckets.clear(); });
+  EXPECT_SAYS(m, "no buckets");
+  m = refused([](Plan& p) { p.activations = "f64"; });
+  EXPECT_SAYS(m, "\"f64\"");
+  m = refused([](Plan& p) { p.kv_type = "q4_0"; });
+  EXPECT_SAYS(m, "\"q4_0\"");
+  m = refused([&](Plan& p) { placements(p)[1].device = "npu"; });
+  EXPECT_SAYS(m, "bucket of 512 rows, head: device \"npu\"");
+  m = refused([&](Plan& p) { placements(p).erase(placements(p).begin()); });
+  EXPECT_SAYS(m, "input is not placed");
+  m = refused([&](Plan& p) { placements(p).push_back(placements(p)[0]); });
+  EXPECT_SAYS(m, "input is placed twice");
+  m = refused([&](Plan& p) { placements(p)[3].last_layer = 0; });
+  EXPECT_SAYS(m, "A layer 1 is not placed");
+  m = refused([&](Plan& p) { placements(p).push_back({Stage::kG2, 1, 1, Cut::kNone, "cpu"}); });
+  EXPECT_SAYS(m, "G2 layer 1 is placed twice");
+  m = refused([&](Plan& p) { placements(p)[0].first_layer = 0; });
+  EXPECT_SAYS(m, "this stage has no layers");
+  m = refused([&](Plan& p) { placements(p)[2].last_layer = 2; });
+  EXPECT_SAYS(m, "layers 0 to 2 are not in 0 to 1");
+  m = refused([&](Plan& p) { placements(p)[2].last_layer = INT32_MAX; });
+  EXPECT_SAYS(m, "are not in 0 to 1");
+  m = refused([&](Plan& p) { placements(p)[2].first_layer = -1; });
+  EXPECT_SAYS(m, "are not in 0 to 1");
+  m = refused(
+      [&](Plan& p) { std::swap(placements(p)[2].first_layer, placements(p)[2].last_layer); });
+  EXPECT_SAYS(m, "layers 1 to 0");
+  m = refused([](Plan& p) { p.buckets[0].max_rows = 0; });
+  EXPECT_SAYS(m, "bucket of 0 rows");
+  m = refused([](Plan& p) { p.buckets[0].max_rows = -5; });
+  EXPECT_SAYS(m, "bucket of -5 rows");
+  m = refused([](Plan& p) { p.buckets[0].max_rows = INT64_MAX; });
+  EXPECT_SAYS(m, "bucket of 9223372036854775807 rows");
+  m = refused([](Plan& p) { p.buckets.push_back(p.buckets[0]); });
+  EXPECT_SAYS(m, "bucket of 512 rows comes after one of 512");
+}
+
+TEST_F(PlanTest, AMillionPlacementsAreRefusedQuickly) {
+  const std::clock_t start = std::clock();
+  const std::string m = refused([&](Plan& p) {
+    p.buckets[0].placements.assign(1'000'000, {Stage::kG1, 0, 1, Cut::kNone, "cpu"});
+  });
+  EXPECT_SAYS(m, "G1 layer 0 is placed twice");
+  EXPECT_LT((std::clock() - start) / CLOCKS_PER_SEC, 2);
+}
+
+TEST_F(PlanTest, JsonGivesTheSamePlanBack) {
+  Plan plan = sound();
+  plan.devices = {"cpu@0-1", "opencl:pocl@2"};
+  plan.kv_type = "f16";
+  plan.reason = "because \"it\" is\nfast: \xc3\xa4";
+  plan.buckets.push_back(plan.buckets[0]);
+  plan.buckets[1].max_rows = 2048;
+  const std::string text = to_json(plan);
+  const auto again = from_json(text);
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_EQ(to_json(*again), text);
+  EXPECT_EQ(again->model_fingerprint, plan.model_fingerprint);
+  EXPECT_EQ(again->devices, plan.devices);
+  EXPECT_EQ(again->kv_type, "f16");
+  EXPECT_EQ(again->reason, plan.reason);
+  ASSERT_EQ(again->buckets.size(), 2u);
+  EXPECT_EQ(again->buckets[1].max_rows, 2048);
+  const auto& placements = again->buckets[1].placements;
+  ASSERT_EQ(placements.size(), 5u);
+  EXPECT_EQ(placements[2].stage, Stage::kG1);
+  EXPECT_EQ(placements[2].first_layer, 0);
+  EXPECT_EQ(placements[2].last_layer, 1);
+  EXPECT_EQ(placements[2].device, "cpu");
+}
+
+TEST_F(PlanTest, CutOffJsonIsRefusedAtEveryByte) {
+  const std::string text = to_json(sound());
+  for (size_t length = 0; length < text.size(); ++length) {
+    const auto plan = from_json(std::string_view(text).substr(0, length));
+    ASSERT_FALSE(plan.has_value()) << length;
+    ASSERT_EQ(plan.error().code, ErrorCode::kInvalidData);
+  }
+}
+
+// Each value of a sound plan in turn becomes each of these.
+TEST_F(PlanTest, WrongValuesAreRefusedWithTheFieldNamed) {
+  const json root = json::parse(to_json(sound()));
+  const json wrong[] = {nullptr,
+                        true,
+                        "NaN",
+                        "",
+                        std::string(100'000, 'x'),
+                        "a\nb",
+                        1.5,
+                        1e300,
+                        -2,
+                        INT64_MIN,
+                        UINT64_MAX,
+                        json::array(),
+                        json::array({json::array()}),
+                        json::object()};
+  const json flat = root.flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    for (const json& bad : wrong) {
+      if (pointer == "/reason" && bad.is_string()) continue;
+      json spoilt = root;
+      spoilt[json::json_pointer(pointer)] = bad;
+      const auto plan = from_json(spoilt.dump());
+      if (plan && bad == "NaN") {  // a sound name, but of nothing that there is
+        ASSERT_FALSE(check(*plan, graph_).has_value()) << pointer;
+        continue;
+      }
+      ASSERT_FALSE(plan.has_value()) << pointer << " = " << bad.dump().substr(0, 80);
+      const std::string& message = plan.error().message;
+      const std::string key = pointer.substr(pointer.rfind('/') + 1);
+      EXPECT_NE(message.find(key), std::string::npos) << pointer << ": " << message;
+      EXPECT_LT(message.size(), 300u) << pointer;
+      EXPECT_EQ(message.find('\n'), std::string::npos) << pointer;
+    }
+  }
+  // A field left out.
+  for (const auto& [key, value] : root.items()) {
+    json spoilt = root;
+    spoilt.erase(key);
+    const auto plan = from_json(spoilt.dump());
+    ASSERT_FALSE(plan.has_value()) << key;
+    EXPECT_SAYS(plan.error().message, "plan." + key);
+  }
+}
+
+TEST_F(PlanTest, AnotherVersionIsUnsupported) {
+  json root = json::parse(to_json(sound()));
+  root["version"] = 2;
+  const auto plan = from_json(root.dump());
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_EQ(plan.error().code, ErrorCode::kUnsupported);
+}
+
+TEST_F(PlanTest, HostileJsonIsRefusedQuickly) {
+  const json root = json::parse(to_json(sound()));
+  constexpr size_t kMany = 4'000'000;
+  std::vector<std::string> texts = {
+      "",
+      "null",
+      "[]",
+      "nan",
+      "-",
+      "1e999999",
+      "\"\\ud800\"",
+      "{\"version\":1e999}",
+      std::string(kMany, '['),
+      std::string(kMany, '{'),
+      std::string(kMany / 2, '[') + std::string(kMany / 2, ']'),
+      std::string(kMany, '9'),
+      std::string("{\"version\":") + std::string(kMany, '9') + "}",
+      std::string("\"") + std::string(kMany, '\\') + "\"",
+      std::string(std::size_t{5} << 20, ' '),
+      std::string(3, '\0'),
+      "\xff\xfe{}",
+  };
+  // A million small things where a few are wanted.
+  for (const char* item : {"[]", "{}", "0", "\"\""}) {
+    std::string list = "[";
+    while (list.size() < kMany - 2000) list += std::string(item) + ",";
+    list += std::string(item) + "]";
+    for (const char* key : {"devices", "buckets", "reason"}) {
+      json spoilt = root;
+      spoilt[key] = "LIST";
+      std::string text = spoilt.dump();
+      texts.push_back(text.replace(text.find("\"LIST\""), 6, list));
+    }
+  }
+  json spoilt = root;
+  spoilt["buckets"][0]["placements"] =
+      std::vector<json>(30'000, root["buckets"][0]["placements"][2]);
+  for (const std::string& text : texts) {
+    const std::clock_t start = std::clock();
+    const auto plan = from_json(text);
+    EXPECT_FALSE(plan.has_value()) << text.substr(0, 40);
+    if (!plan) {
+      EXPECT_LT(plan.error().message.size(), 300u);
+    }
+    EXPECT_LT((std::clock() - start) / CLOCKS_PER_SEC, 2) << text.substr(0, 40);
+  }
+  const auto many = from_json(spoilt.dump());
+  ASSERT_TRUE(many.has_value()) << many.error().message;
+  EXPECT_FALSE(check(*many, graph_).has_value());
+}
+
+}  // namespace
+}  // namespace troika::plan
