@@ -1,0 +1,63 @@
+// A plan of any bytes is either an error of one short line, or a plan that is the same when written
+// and read again, and that check() accepts or refuses without harm.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "troika/graph/graph.h"
+#include "troika/model/testing/tiny_model.h"
+#include "troika/plan/lower.h"
+#include "troika/plan/plan.h"
+
+namespace {
+
+using namespace troika;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+const graph::Graph& tiny_graph() {
+  static const model::Model model = [] {
+    const auto bytes = model::testing::TinyModel().bytes();
+    return *model::Model::load(*model::memory_source(bytes), "tiny.gguf", {});
+  }();
+  static const graph::Graph graph = *graph::build(model);
+  return graph;
+}
+
+void check_plan(plan::Plan& plan) {
+  const graph::Graph& graph = tiny_graph();
+  // Else nothing but the other model would ever be found wrong.
+  plan.model_fingerprint = graph.model->fingerprint();
+  if (const Status sound = plan::check(plan, graph); !sound) {
+    require(!sound.error().message.empty() && sound.error().message.size() < 1000);
+    return;
+  }
+  for (const plan::RowsBucket& bucket : plan.buckets) {
+    const auto list = plan::lower(plan, bucket, graph, 1);
+    require(list.has_value() && list->memory.bytes > 0);
+    size_t ops = 0;
+    for (const plan::Task& task : list->tasks) {
+      require(task.device >= 0 && static_cast<size_t>(task.device) < plan.devices.size());
+      ops += task.program.ops.size();
+    }
+    require(ops == graph.ops.size());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  auto plan = plan::from_json({reinterpret_cast<const char*>(data), size});
+  if (!plan) {
+    require(!plan.error().message.empty() && plan.error().message.size() < 1000);
+    return 0;
+  }
+  const std::string text = plan::to_json(*plan);
+  const auto again = plan::from_json(text);
+  require(again.has_value() && plan::to_json(*again) == text);
+  check_plan(*plan);
+  return 0;
+}
