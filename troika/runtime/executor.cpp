@@ -40,6 +40,22 @@ int64_t keys_seen(const BatchArrays& arrays) {
   return keys;
 }
 
+Status check_devices(const plan::Plan& plan,
+                     std::span<const std::unique_ptr<device::Device>> devices) {
+  if (plan.devices.size() != devices.size()) {
+    return make_error(ErrorCode::kInvalidArgument, "the plan names {} devices, {} are open",
+                      plan.devices.size(), devices.size());
+  }
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (plan.devices[i] == devices[i]->info().name) continue;
+    return make_error(
+        ErrorCode::kInvalidArgument,
+        "the plan's device {} is \"{}\", but \"{}\" is open: open those that it names", i,
+        plan.devices[i], devices[i]->info().name);
+  }
+  return {};
+}
+
 }  // namespace
 
 struct Executor::State {
@@ -58,7 +74,9 @@ struct Executor::State {
 
   Status compile(const plan::Plan& plan, device::SharedPool& pool);
   Status check(const Batch& batch) const;
+  Status check_distinct(const Batch& batch) const;
   Status prepare(const Batch& batch);
+  Result<Logits> run(const Batch& batch);
   Status submit(const Schedule& schedule, const device::BatchView& view);
   Status wait();
   void account(const Schedule& schedule);
@@ -74,9 +92,10 @@ Result<std::unique_ptr<Executor>> Executor::create(
     std::span<const std::unique_ptr<device::Device>> devices, device::SharedPool& pool,
     KvCache& cache, const ExecutorOptions& options) {
   RETURN_IF_ERROR(plan::check(plan, graph));
-  if (plan.devices.size() != devices.size()) {
-    return make_error(ErrorCode::kInvalidArgument, "the plan names {} devices, {} are open",
-                      plan.devices.size(), devices.size());
+  RETURN_IF_ERROR(check_devices(plan, devices));
+  if (options.max_logit_rows < 1) {
+    return make_error(ErrorCode::kInvalidArgument, "{} rows of logits: use 1 or more",
+                      options.max_logit_rows);
   }
   auto state = std::make_unique<State>(State{.graph = graph,
                                              .devices = devices,
@@ -98,7 +117,8 @@ Status Executor::State::compile(const plan::Plan& plan, device::SharedPool& pool
   for (const plan::RowsBucket& bucket : plan.buckets) {
     Schedule schedule;
     schedule.max_rows = bucket.max_rows;
-    ASSIGN_OR_RETURN(schedule.list, plan::lower(plan, bucket, graph, options.max_logit_rows));
+    ASSIGN_OR_RETURN(schedule.list, plan::lower(plan, bucket, graph,
+                                                std::min(options.max_logit_rows, bucket.max_rows)));
     bytes = std::max(bytes, schedule.list.memory.bytes);
     schedules.push_back(std::move(schedule));
   }
@@ -107,6 +127,11 @@ Status Executor::State::compile(const plan::Plan& plan, device::SharedPool& pool
     const std::vector<plan::Slot>& slots = schedule.list.memory.slots;
     for (const plan::Task& task : schedule.list.tasks) {
       const auto& device = devices[static_cast<size_t>(task.device)];
+      for (const graph::OpId op : task.program.ops) {
+        if (device->supports(graph, op)) continue;
+        return make_error(ErrorCode::kUnsupported, "device {} cannot compute {} of {}",
+                          device->info().name, to_string(graph.op(op).kind), task.name);
+      }
       ASSIGN_OR_RETURN(auto kernel, device->compile(task.program));
       schedule.kernels.push_back(std::move(kernel));
       std::vector<device::TensorView> views;
@@ -130,6 +155,16 @@ const Schedule* Executor::State::schedule_for(int64_t rows) const {
   return nullptr;
 }
 
+Status Executor::State::check_distinct(const Batch& batch) const {
+  if (batch.items.size() < 2) return {};
+  std::vector<SequenceId> ids;
+  for (const BatchItem& item : batch.items) ids.push_back(item.sequence);
+  std::sort(ids.begin(), ids.end());
+  const auto twice = std::adjacent_find(ids.begin(), ids.end());
+  if (twice == ids.end()) return {};
+  return make_error(ErrorCode::kInvalidArgument, "sequence {} stands twice in a batch", *twice);
+}
+
 Status Executor::State::check(const Batch& batch) const {
   int64_t rows = 0;
   int64_t logit_rows = 0;
@@ -138,11 +173,6 @@ Status Executor::State::check(const Batch& batch) const {
       return make_error(ErrorCode::kInvalidArgument, "a batch item has {} tokens for sequence {}{}",
                         item.tokens.size(), item.sequence,
                         cache.exists(item.sequence) ? "" : ", which does not exist");
-    }
-    const auto same = [&](const BatchItem& other) { return other.sequence == item.sequence; };
-    if (std::count_if(batch.items.begin(), batch.items.end(), same) > 1) {
-      return make_error(ErrorCode::kInvalidArgument, "sequence {} stands twice in a batch",
-                        item.sequence);
     }
     for (const model::TokenId token : item.tokens) {
       if (token < 0 || token >= graph.n_vocab) {
@@ -163,7 +193,7 @@ Status Executor::State::check(const Batch& batch) const {
                       "logits of {} rows are wanted, {} at most are given", logit_rows,
                       options.max_logit_rows);
   }
-  return {};
+  return check_distinct(batch);
 }
 
 Status Executor::State::prepare(const Batch& batch) {
@@ -285,29 +315,37 @@ Result<Logits> Executor::State::collect(const Schedule& schedule) {
   return logits;
 }
 
+Result<Logits> Executor::State::run(const Batch& batch) {
+  RETURN_IF_ERROR(prepare(batch));
+  const Schedule& schedule = *schedule_for(static_cast<int64_t>(arrays.tokens.size()));
+  device::BatchView view;
+  view.n_rows = static_cast<int64_t>(arrays.tokens.size());
+  view.tokens = arrays.tokens;
+  view.positions = arrays.positions;
+  view.sequences = arrays.sequences;
+  view.logit_rows = arrays.logit_rows;
+  view.kv = cache.data();
+  view.kv_layout = cache.layout();
+
+  const Status submitted = submit(schedule, view);
+  const Status waited = wait();
+  RETURN_IF_ERROR(submitted);
+  RETURN_IF_ERROR(waited);
+  account(schedule);
+  ++passes;
+  return collect(schedule);
+}
+
 Result<Logits> Executor::forward(const Batch& batch) {
   State& s = *state_;
   RETURN_IF_ERROR(s.check(batch));
-  RETURN_IF_ERROR(s.prepare(batch));
-  const Schedule& schedule = *s.schedule_for(static_cast<int64_t>(s.arrays.tokens.size()));
-  device::BatchView view;
-  view.n_rows = static_cast<int64_t>(s.arrays.tokens.size());
-  view.tokens = s.arrays.tokens;
-  view.positions = s.arrays.positions;
-  view.sequences = s.arrays.sequences;
-  view.logit_rows = s.arrays.logit_rows;
-  view.kv = s.cache.data();
-  view.kv_layout = s.cache.layout();
-
-  const Status submitted = s.submit(schedule, view);
-  const Status waited = s.wait();
-  RETURN_IF_ERROR(submitted);
-  RETURN_IF_ERROR(waited);
-  s.account(schedule);
-  ++s.passes;
-  ASSIGN_OR_RETURN(const Logits logits, s.collect(schedule));
+  Result<Logits> logits = s.run(batch);
   for (const BatchItem& item : batch.items) {
-    s.cache.commit(item.sequence, static_cast<int64_t>(item.tokens.size()));
+    if (logits) {
+      s.cache.commit(item.sequence, static_cast<int64_t>(item.tokens.size()));
+    } else {
+      s.cache.truncate(item.sequence, s.cache.length(item.sequence));  // gives back unused room
+    }
   }
   return logits;
 }

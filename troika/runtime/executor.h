@@ -18,7 +18,7 @@
 namespace troika::runtime {
 
 struct ExecutorOptions {
-  int64_t max_logit_rows = 1;  // rows of one pass that may ask for logits
+  int64_t max_logit_rows = 1;  // rows of one pass that may ask for logits, at least 1
   bool trace = false;          // keep every task's times
 };
 
@@ -32,7 +32,8 @@ struct DeviceWork {
 // Threads: one caller at a time. Borrows graph, devices, pool and cache, which must outlive it.
 class Executor {
  public:
-  // Checks and lowers the plan, compiles every task, and allocates the activations.
+  // Checks and lowers the plan, compiles every task, and allocates the activations. `devices` are
+  // those that the plan names, in its order.
   static Result<std::unique_ptr<Executor>> create(
       const graph::Graph& graph, const plan::Plan& plan,
       std::span<const std::unique_ptr<device::Device>> devices, device::SharedPool& pool,
@@ -40,7 +41,8 @@ class Executor {
   ~Executor();
 
   // Computes every item's tokens after what its sequence holds already. Their KV is committed only
-  // when the whole pass has succeeded; after an error the sequences are as before.
+  // when the whole pass has succeeded; after an error the sequences and the cache's free blocks are
+  // as before.
   // kInvalidArgument for a batch that cannot be meant (an empty or repeated item, an unknown
   // token), kContextFull, kDeviceFailed, or kInvalidData if logits are not finite.
   Result<Logits> forward(const Batch& batch);
