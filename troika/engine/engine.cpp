@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kMaxContext = int64_t{1} << 27;
 constexpr int64_t kMaxBatchRows = int64_t{1} << 16;
+constexpr int64_t kMaxSequences = int64_t{1} << 16;
 
 int64_t physical_memory_bytes() {
   return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -26,10 +27,17 @@ Status check(const EngineOptions& options) {
     return make_error(ErrorCode::kInvalidArgument, "a batch of {} rows: use 1 to {}",
                       options.batch_rows, kMaxBatchRows);
   }
-  if (options.max_sequences < 1 || options.max_logit_rows < 1) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "{} sequences and {} rows of logits: use 1 or more", options.max_sequences,
+  if (options.max_sequences < 1 || options.max_sequences > kMaxSequences) {
+    return make_error(ErrorCode::kInvalidArgument, "{} sequences: use 1 to {}",
+                      options.max_sequences, kMaxSequences);
+  }
+  if (options.max_logit_rows < 1) {
+    return make_error(ErrorCode::kInvalidArgument, "{} rows of logits: use 1 or more",
                       options.max_logit_rows);
+  }
+  if (options.threads < 0) {
+    return make_error(ErrorCode::kInvalidArgument, "{} threads: use 1 or more, or 0 for all cores",
+                      options.threads);
   }
   return {};
 }
@@ -49,7 +57,7 @@ Result<device::KvLayout> kv_layout(const graph::Graph& graph, const EngineOption
       static_cast<double>(layout.n_blocks) *
       static_cast<double>(layout.block_elements() * device::kv_type_bytes(layout.type));
   const auto memory = static_cast<double>(physical_memory_bytes());
-  if (bytes > memory) {
+  if (bytes > memory || layout.n_blocks > INT32_MAX) {
     return make_error(ErrorCode::kOutOfMemory,
                       "the KV cache for a context of {} tokens needs {:.1f} GB, this machine has "
                       "{:.1f} GB: use a smaller -c or -ctk f16",
@@ -91,6 +99,7 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineO
   // A pass is never longer than the context.
   s.options.batch_rows =
       std::min(s.options.batch_rows, s.options.context * s.options.max_sequences);
+  s.options.max_logit_rows = std::min(s.options.max_logit_rows, s.options.batch_rows);
 
   ASSIGN_OR_RETURN(s.graph, graph::build(s.model));
   device::OpenOptions open_options;
@@ -133,6 +142,10 @@ Result<runtime::Logits> Engine::State::feed(runtime::SequenceId sequence,
     ASSIGN_OR_RETURN(logits, executor->forward({{item}}));
   }
   return logits;
+}
+
+void Engine::State::drop_bench() {
+  if (bench_sequence) cache->truncate(*bench_sequence, 0);
 }
 
 Result<std::unique_ptr<Session>> Engine::new_session() {

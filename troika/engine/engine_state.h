@@ -35,6 +35,8 @@ struct Engine::State {
                                runtime::WantLogits last);
   // Brings the bench sequence to `depth` tokens and gives the `tokens` that follow.
   Result<std::span<const model::TokenId>> prepare_bench(int64_t depth, int64_t tokens);
+  // Leaves the blocks of the bench sequence to others.
+  void drop_bench();
 };
 
 }  // namespace troika::engine

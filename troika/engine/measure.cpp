@@ -37,6 +37,11 @@ Result<NllResult> Engine::score(std::span<const model::TokenId> ids,
   }
   NllResult result;
   const TimePoint start = system_clock().now();
+  if (s.options.context < 2) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "in a context of 1 token nothing can be predicted: raise -c");
+  }
+  s.drop_bench();
   const auto window = static_cast<size_t>(s.options.context);
   const auto piece = static_cast<size_t>(std::min(s.options.batch_rows, s.options.max_logit_rows));
   const runtime::SequenceId sequence = s.cache->new_sequence();
@@ -71,6 +76,11 @@ Result<NllResult> Engine::score(std::span<const model::TokenId> ids,
 
 Result<std::span<const model::TokenId>> Engine::State::prepare_bench(int64_t depth,
                                                                      int64_t tokens) {
+  if (depth < 0 || tokens < 1 || depth > options.context || tokens > options.context - depth) {
+    return make_error(ErrorCode::kContextFull,
+                      "{} tokens at a depth of {} do not fit a context of {}: raise -c", tokens,
+                      depth, options.context);
+  }
   if (!bench_sequence) bench_sequence = cache->new_sequence();
   if (static_cast<int64_t>(measured_tokens.size()) < depth + tokens) {
     measured_tokens = bench_tokens(depth + tokens, graph.n_vocab);

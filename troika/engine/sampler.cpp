@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_set>
 
 namespace troika::engine {
@@ -115,7 +116,7 @@ Status check(const SamplerOptions& options) {
   RETURN_IF_ERROR(check_range("--top-k", options.top_k, 0, 1 << 30));
   RETURN_IF_ERROR(check_range("--top-p", options.top_p, 0, 1));
   RETURN_IF_ERROR(check_range("--min-p", options.min_p, 0, 1));
-  RETURN_IF_ERROR(check_range("--repeat-penalty", options.repeat_penalty, 0.01, 100));
+  RETURN_IF_ERROR(check_range("--repeat-penalty", options.repeat_penalty, 0.01f, 100));
   return check_range("--repeat-last-n", options.repeat_last_n, -1, 1 << 30);
 }
 
@@ -168,6 +169,8 @@ Result<model::TokenId> Sampler::sample(std::span<const float> logits) {
     if (id < 0 || static_cast<size_t>(id) >= candidates.size()) continue;
     float& logit = candidates[static_cast<size_t>(id)].logit;
     logit = logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
+    constexpr float kMost = std::numeric_limits<float>::max();
+    logit = std::clamp(logit, -kMost, kMost);
   }
   if (options_.temperature <= 0) {
     return std::min_element(candidates.begin(), candidates.end(), better)->id;

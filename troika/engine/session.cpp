@@ -16,7 +16,7 @@ class Session::TextStream {
   bool push(const std::string& bytes) { return emit(stop_.push(utf8_.push(bytes))); }
   void finish() {
     if (!stopped()) emit(stop_.push(utf8_.finish()));
-    emit(stop_.finish());
+    emit(stop_.finish());  // after the reader's no, only into the text
   }
   bool stopped() const { return stop_.stopped(); }
   std::string take_text() { return std::move(text_); }
@@ -24,13 +24,15 @@ class Session::TextStream {
  private:
   bool emit(const std::string& text) {
     text_ += text;
-    return text.empty() || !sink_ || sink_(text);
+    if (!text.empty() && sink_ && wanted_) wanted_ = sink_(text);
+    return wanted_;
   }
 
   model::Utf8Stream utf8_;
   StopStrings stop_;
   const std::function<bool(std::string_view)>& sink_;
   std::string text_;
+  bool wanted_ = true;  // until the reader says no
 };
 
 // When the tokens of an answer were chosen.
@@ -180,6 +182,7 @@ Result<Answer> Session::generate(std::span<const model::TokenId> prompt,
   const TimePoint start = system_clock().now();
   RETURN_IF_ERROR(check(options.sampling));
   RETURN_IF_ERROR(check_prompt(prompt));
+  s.drop_bench();
   s.executor->reset_device_work();
 
   Answer answer;
@@ -189,6 +192,7 @@ Result<Answer> Session::generate(std::span<const model::TokenId> prompt,
   TokenTimes times;
   const Result<std::span<const float>> logits = prefill(prompt, cancel);
   const Duration prefill_time = system_clock().now() - start;
+  const int64_t computed = static_cast<int64_t>(tokens_.size()) - answer.cached_tokens;
   if (logits) {
     RETURN_IF_ERROR(decode(*logits, options, text, cancel, answer, times));
   } else if (logits.error().code == ErrorCode::kCancelled) {
@@ -199,7 +203,7 @@ Result<Answer> Session::generate(std::span<const model::TokenId> prompt,
   text.finish();
   answer.text = text.take_text();
   answer.ttft = times.count > 0 ? times.first - start : prefill_time;
-  answer.prefill_tok_s = per_second(answer.prompt_tokens - answer.cached_tokens, prefill_time);
+  answer.prefill_tok_s = per_second(computed, prefill_time);
   if (times.count > 1) {
     answer.tpot = (times.last - times.first) / (times.count - 1);
     answer.decode_tok_s = per_second(times.count - 1, times.last - times.first);
