@@ -76,7 +76,8 @@ class Runner {
     }
     if (n_devices == 2) {
       plan_.devices.push_back("b");
-      for (auto& bucket : plan_.buckets) bucket.placements[3].device = "b";  // attention
+      for (auto& bucket : plan_.buckets)
+        bucket.placements[3].device = plan_.devices[1];  // attention
     }
     device::KvLayout layout;
     layout.n_layers = graph_.n_layers;
