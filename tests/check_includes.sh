@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Usage: check_includes.sh
+# Fails if a source file includes one of a folder that its own may not know. docs/architecture.md
+# draws the order.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# What each folder may include beside itself. A folder below one of these (troika/graph/arch,
+# another device) belongs to it unless it is named here too.
+declare -A may=(
+  [troika/base]=""
+  [troika/model]="troika/base"
+  [troika/device/cpu/kernels]="troika/base troika/model troika/device/kv_layout.h"
+  [troika/graph]="troika/base troika/model"
+  [troika/device]="troika/base troika/model troika/graph"
+)
+may[troika/device/cpu]="${may[troika/device]} troika/device troika/device/cpu/kernels"
+may[troika/device/registry]="${may[troika/device/cpu]} troika/device/cpu"
+may[troika/profile]="troika/base troika/device troika/device/registry troika/device/cpu/kernels"
+may[troika/plan]="${may[troika/device]} troika/device"
+may[troika/runtime]="${may[troika/plan]} troika/plan troika/device/registry"
+may[troika/engine]="${may[troika/runtime]} troika/runtime"
+may[cli]="${may[troika/engine]} troika/engine troika/profile troika/device/cpu/kernels"
+
+# Sets `folder` to the longest named folder that holds the file; empty if there is none.
+find_folder() {
+  folder=${1%/*}
+  while [[ -z ${may[$folder]+named} ]]; do
+    if [[ $folder != */* ]]; then
+      folder=""
+      return
+    fi
+    folder=${folder%/*}
+  done
+}
+
+failed=0
+checked=0
+while IFS=: read -r file line; do
+  included=${line#*\"}
+  included=${included%\"*}
+  find_folder "$included"
+  target=$folder
+  find_folder "$file"
+  checked=$((checked + 1))
+  if [[ -z $folder ]]; then
+    echo "$file: tests/check_includes.sh does not know its folder"
+    failed=1
+  elif [[ $target != "$folder" && " ${may[$folder]} " != *" ${target:-none} "* &&
+          " ${may[$folder]} " != *" $included "* ]]; then
+    echo "$file includes $included, which is not above $folder"
+    failed=1
+  fi
+done < <(grep -rHE --include='*.cpp' --include='*.h' --include='*.inl' \
+           '^ *# *include *"[a-z_]+/' troika cli)
+if ((checked == 0)); then
+  echo "no include was found"
+  failed=1
+fi
+exit "$failed"
