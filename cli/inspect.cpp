@@ -27,7 +27,10 @@ class Inspect final : public Verb {
   Status run(Console& console) override {
     ASSIGN_OR_RETURN(const std::string path, model_path(path_));
     ASSIGN_OR_RETURN(const auto source, model::open_file_source(path));
-    ASSIGN_OR_RETURN(const model::GgufHeader header, model::read_gguf_header(*source));
+    const auto header = model::read_gguf_header(*source);
+    if (!header) {
+      return make_error(header.error().code, "{}: {}", path, header.error().message);
+    }
     model::LoadOptions options;
     options.weights = false;
     auto model = model::Model::load(path, options);
@@ -37,7 +40,7 @@ class Inspect final : public Verb {
     }
     const model::Model* known = model ? &*model : nullptr;
     const std::string reason = model ? "" : model.error().message;
-    const GgufReport report{path, header, known, reason, all_, !no_tensors_};
+    const GgufReport report{path, *header, known, reason, all_, !no_tensors_};
     return json_ ? print_json(console, report_json(report), 2) : console.print(report_text(report));
   }
 

@@ -8,6 +8,7 @@ namespace {
 
 // Tokens of one session at most; far above any model, far below an overflow.
 constexpr int64_t kMaxContext = int64_t{1} << 24;
+constexpr int64_t kMaxRank = int64_t{1} << 30;  // as the sampler allows
 constexpr int64_t kMaxBatch = int64_t{1} << 20;
 
 uint64_t random_seed() {
@@ -112,13 +113,13 @@ void SamplingFlags::declare(Flags& flags) {
                 "Tokens to generate; -1: until the model stops (default: -1)",
                 "LLAMA_ARG_N_PREDICT");
   flags.number("--temp,--temperature", temperature, {0, 1000}, "Temperature; 0: greedy");
-  flags.integer("--top-k", top_k, {0, INT32_MAX}, "Keep the k likeliest; 0: off (default: 40)",
+  flags.integer("--top-k", top_k, {0, kMaxRank}, "Keep the k likeliest; 0: off (default: 40)",
                 "LLAMA_ARG_TOP_K");
   flags.number("--top-p", top_p, {0, 1}, "Keep the likeliest that add to p; 1: off");
   flags.number("--min-p", min_p, {0, 1}, "Keep what has this part of the best; 0: off");
   flags.number("--repeat-penalty", repeat_penalty, {0.01, 100},
                "Divide the odds of recent tokens; 1: off");
-  flags.integer("--repeat-last-n", repeat_last_n, {-1, INT32_MAX},
+  flags.integer("--repeat-last-n", repeat_last_n, {-1, kMaxRank},
                 "Tokens that count as recent; -1: all (default: 64)");
   flags.integer("-s,--seed", seed, {-1, INT64_MAX}, "Seed; -1: a random one (default: -1)");
   flags.toggle("--ignore-eos", ignore_eos, "Go on after the token that ends an answer");

@@ -105,6 +105,7 @@ TEST(Flags, HostileValuesAreRefusedByName) {
       {{"run", "-p", "a", "--top-p", "1.01"}, "--top-p: '1.01' is out of range; allowed: 0 to 1"},
       {{"run", "-p", "a", "--min-p", "-1"}, "--min-p"},
       {{"run", "-p", "a", "--top-k", "-1"}, "--top-k"},
+      {{"run", "-p", "a", "--top-k", "2147483647"}, "allowed: 0 to 1073741824"},
       {{"run", "-p", "a", "--repeat-penalty", "0"}, "--repeat-penalty"},
       {{"run", "-p", "a", "-s", "-7"}, "--seed"},
       {{"run", "-p", "a", "-ub", "0"}, "--ubatch-size"},
@@ -194,7 +195,7 @@ TEST(Model, FilesThatAreNoModelsAreRefusedAtOnce) {
       std::vector<std::string> arguments = {verb, "-m", path};
       if (std::string(verb) != "inspect") arguments.insert(arguments.end(), {"-p", "a b c"});
       const Outcome outcome = troika_run(arguments);
-      expect_error(outcome, code, "");
+      expect_error(outcome, code, path);
       expect_quick_and_small(outcome);
     }
   }
