@@ -10,6 +10,8 @@ namespace {
 
 // More cores than any machine has: a bound on what a number in a device string may be.
 constexpr int kMaxCore = 4095;
+// Many more than all devices of a chip need; keeps the messages short.
+constexpr size_t kMaxBytes = 1024;
 
 bool parse_core(std::string_view text, int& core) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), core);
@@ -62,6 +64,10 @@ bool contains(const std::vector<int>& cores, int core) {
 }  // namespace
 
 Result<std::vector<DeviceSpec>> parse_device_string(std::string_view text) {
+  if (text.size() > kMaxBytes) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "a list of devices of {} bytes; at most {} are read", text.size(), kMaxBytes);
+  }
   std::vector<DeviceSpec> specs;
   size_t begin = 0;
   while (begin <= text.size()) {

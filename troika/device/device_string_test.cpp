@@ -68,6 +68,13 @@ TEST(AssignCores, LimitTakesUnnamedCoresFirst) {
   EXPECT_THAT(assign("cpu", {0, 1}, 64), ElementsAre(ElementsAre(0, 1)));
 }
 
+TEST(DeviceString, RefusesAnAbsurdlyLongOneInAShortMessage) {
+  const auto specs = parse_device_string(std::string(100'000, 'x'));
+  ASSERT_FALSE(specs.has_value());
+  EXPECT_THAT(specs.error().message, HasSubstr("100000 bytes"));
+  EXPECT_LT(specs.error().message.size(), 200u);
+}
+
 TEST(AssignCores, RefusesCoresThatAreNotAllowed) {
   const auto specs = parse_device_string("cpu@7");
   const auto cores = assign_cores(*specs, {0, 1}, 0);
