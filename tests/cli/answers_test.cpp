@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/cli/program.h"
@@ -241,6 +243,8 @@ TEST(Perplexity, PrintsItsFourNumbers) {
   EXPECT_GT(scored["tokens"].get<int>(), 1);
   EXPECT_GT(scored["tok_s"].get<double>(), 0);
   expect_error(with_input(tiny("perplexity", {"-f", "-", "--json"}), ""), 2, "at least 2");
+  expect_error(with_input(tiny("perplexity", {"-f", "-", "-c", "1", "--json"}), "Once upon a time"),
+               2, "a context of 1");
 }
 
 TEST(Inspect, ShowsShapeTensorsAndTokenizer) {
@@ -279,6 +283,19 @@ TEST(Synth, TheSameSeedGivesTheSameFile) {
   EXPECT_FALSE(first.empty());
   EXPECT_EQ(first, bytes("1"));
   EXPECT_NE(first, bytes("2"));
+}
+
+TEST(Synth, ALimitOfFileSizesIsToldAndNothingIsLeft) {
+  const std::string path = scratch_folder() + "/limited.gguf";
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = 4096;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
+  const Outcome outcome = troika_run({"synth", "--shape", "tiny", "-o", path});
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  expect_error(outcome, kIo, "File too large");
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST(Bench, JsonIsOneArrayWithARowForEachTest) {

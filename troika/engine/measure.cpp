@@ -35,6 +35,11 @@ Result<NllResult> Engine::score(std::span<const model::TokenId> ids,
     return make_error(ErrorCode::kInvalidArgument,
                       "a text of {} tokens has nothing to predict: give at least 2", ids.size());
   }
+  if (s.options.context < 2) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "a context of {} tokens has nothing to predict: give at least 2",
+                      s.options.context);
+  }
   NllResult result;
   const TimePoint start = system_clock().now();
   if (s.options.context < 2) {
