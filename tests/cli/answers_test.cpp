@@ -173,7 +173,7 @@ TEST(Run, ASecondCtrlCEndsTheProgram) {
   const Outcome outcome = run(command);
   EXPECT_EQ(outcome.exit_code, kCancelled);
   EXPECT_GE(ticks, 60);
-  EXPECT_LT(ticks, 120);
+  EXPECT_LT(ticks, 3000);  // the pass itself would take minutes
 }
 
 TEST(Run, WritesATrace) {
