@@ -1,0 +1,58 @@
+#include "troika/device/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace troika::device {
+namespace {
+
+using Usage = std::vector<std::pair<std::string, int64_t>>;
+
+TEST(SharedPool, GivesZeroedWholePages) {
+  SharedPool pool;
+  for (const Pages pages : {Pages::kSmall, Pages::kHuge}) {
+    const auto block = pool.allocate("some", (int64_t{3} << 20) + 1, pages);
+    ASSERT_TRUE(block.has_value());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block->data()) % 4096, 0u);
+    EXPECT_EQ(block->bytes(), (int64_t{3} << 20) + 4096);
+    EXPECT_TRUE(std::all_of(block->data(), block->data() + block->bytes(),
+                            [](std::byte b) { return b == std::byte{0}; }));
+    block->data()[block->bytes() - 1] = std::byte{1};
+  }
+}
+
+TEST(SharedPool, TellsWhoHoldsHowMuch) {
+  SharedPool pool;
+  auto cache = pool.allocate("cache", 1);
+  {
+    auto first = pool.allocate("activations", 4097);
+    auto second = pool.allocate("activations", 4096);
+    ASSERT_TRUE(cache && first && second);
+    EXPECT_EQ(pool.usage(), (Usage{{"cache", 4096}, {"activations", 3 * 4096}}));
+  }
+  EXPECT_EQ(pool.usage(), (Usage{{"cache", 4096}, {"activations", 0}}));
+  SharedBlock moved = std::move(*cache);
+  EXPECT_EQ(cache->data(), nullptr);
+  EXPECT_EQ(moved.bytes(), 4096);
+  EXPECT_EQ(pool.usage()[0].second, 4096);
+  moved = SharedBlock();
+  EXPECT_EQ(pool.usage()[0].second, 0);
+}
+
+TEST(SharedPool, RefusesSizesThatCannotBe) {
+  SharedPool pool;
+  for (const int64_t bytes : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min(),
+                              std::numeric_limits<int64_t>::max(), int64_t{1} << 62}) {
+    const auto block = pool.allocate("much", bytes);
+    ASSERT_FALSE(block.has_value()) << bytes;
+    EXPECT_EQ(block.error().code, ErrorCode::kOutOfMemory);
+    EXPECT_NE(block.error().message.find("much"), std::string::npos);
+  }
+  EXPECT_TRUE(pool.usage().empty());
+}
+
+}  // namespace
+}  // namespace troika::device
