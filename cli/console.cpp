@@ -1,11 +1,13 @@
 #include "cli/console.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "cli/interrupt.h"
 #include "cli/numbers.h"
 
 namespace troika::cli {
@@ -13,11 +15,24 @@ namespace {
 
 constexpr std::string_view kClosedPipe = "the reader of standard output is gone";
 
+// Whoever shares a pipe or terminal may have made it non-blocking. False if it cannot be waited
+// for, or a signal asks to end.
+bool waits_for_room(int fd) {
+  pollfd waited{fd, POLLOUT, 0};
+  while (!interrupted()) {
+    const int n = poll(&waited, 1, 100);
+    if (n < 0 && errno != EINTR) return false;
+    if (n > 0) return true;
+  }
+  return false;
+}
+
 // 0, or errno.
 int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = write(fd, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN && waits_for_room(fd)) continue;
     if (n < 0) return errno;
     text.remove_prefix(static_cast<size_t>(n));
   }

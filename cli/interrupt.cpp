@@ -25,6 +25,7 @@ void install_signal_handlers() {
   sigaction(SIGTERM, &action, nullptr);
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, nullptr);
+  sigaction(SIGXFSZ, &action, nullptr);  // a write beyond ulimit -f then fails with an errno
 }
 
 std::atomic<bool>& interrupt_flag() { return flag; }
