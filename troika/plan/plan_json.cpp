@@ -17,6 +17,7 @@ constexpr size_t kMaxBuckets = 256;
 constexpr size_t kMaxNameBytes = 256;
 constexpr int kMaxDepth = 8;
 constexpr int64_t kMaxValues = 250'000;
+constexpr int64_t kMaxDigits = 100;
 
 // A value for a message: one short line of ASCII, whatever the file holds.
 std::string shown(const json& value) {
@@ -29,10 +30,12 @@ std::string shown(const json& value) {
   return beginning.dump(-1, ' ', true, json::error_handler_t::replace) + (is_long ? "..." : "");
 }
 
-// Depth and number of values, before the parser, which bounds neither, spends memory on them.
+// Depth, number of values and digits of a number, before the parser, which bounds none of them,
+// spends time and memory on them.
 Status check_size(std::string_view text) {
   int depth = 0;
   int64_t commas = 0;
+  int64_t digits = 0;  // of the number that the text is in
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -44,10 +47,12 @@ Status check_size(std::string_view text) {
     if (c == '[' || c == '{') ++depth;
     if (c == ']' || c == '}') --depth;
     if (c == ',') ++commas;
-    if (depth > kMaxDepth || commas >= kMaxValues) {
+    digits = c >= '0' && c <= '9' ? digits + 1 : 0;
+    if (depth > kMaxDepth || commas >= kMaxValues || digits > kMaxDigits) {
       return make_error(ErrorCode::kInvalidData,
-                        "plan: nested deeper than {} or with more than {} values", kMaxDepth,
-                        kMaxValues);
+                        "plan: nested deeper than {}, or more than {} values, or a number of more "
+                        "than {} digits",
+                        kMaxDepth, kMaxValues, kMaxDigits);
     }
   }
   return {};
