@@ -4,8 +4,8 @@
 // Life of a piece of work: compile() once (slow), then submit() any number of times (asynchronous,
 // in order), each giving a Fence; stats() tells afterwards when it ran.
 //
-// Threads: compile(), submit() and stats() are called from one control thread at a time. Errors
-// come as Results or through the fence; no exception leaves a device's folder.
+// Threads: compile(), submit(), times() and stats() are called from one control thread at a time.
+// Errors come as Results or through the fence; no exception leaves a device's folder.
 #pragma once
 
 #include <cstddef>
@@ -34,9 +34,16 @@ struct DeviceInfo {
   std::string description;  // "AMD EPYC, 2 cores, avx2"
   std::vector<int> cores;   // cores of this machine that it is bound to; empty: none of them
   int threads = 0;          // threads of this machine that compute for it
-  // Rows for which kernels exist; empty: any number.
+  // Driver and library versions: what was learnt about the device holds as long as this is the
+  // same.
+  std::string version;
+  // Rows for which kernels can be compiled, ascending; empty: any number. A task then has rows for
+  // one of these and may use fewer; its tensors have room for all of them.
   std::vector<int64_t> standard_rows;
   int64_t n_tile = 1;           // outputs of a product are cut on multiples of this
+  int64_t k_tile = 1;           // inputs of a product are cut on multiples of this
+  bool exact = true;            // computes in FP32; false: inputs are rounded to FP16
+  bool strided = true;          // takes rows that lie further apart than they are wide
   bool unified_memory = true;   // computes in the shared pool, without copies
   bool paged_attention = true;  // reads the KV cache through block tables
   int64_t capacity_bytes = 0;   // memory that it can hold; 0: all of the machine's
@@ -64,23 +71,33 @@ struct BatchView {
   std::span<const int32_t> positions;  // [n_rows]
   std::span<const SequenceView> sequences;
   std::span<const int32_t> logit_rows;  // rows whose logits are wanted, ascending
+  int64_t first_logit_row = 0;          // kGatherRows writes them from this row of its output on
   std::byte* kv = nullptr;              // the KV cache, laid out by `kv_layout`
   KvLayout kv_layout;
 };
 
 // A piece of the graph that one task computes: operators in order. `tensors` lists everything that
-// they read or write; bindings come in the same order.
+// they read or write; bindings come in the same order. Of what they write only `outputs` is read by
+// others: the rest need not be written at all.
 struct Program {
   const graph::Graph* graph = nullptr;
   std::vector<graph::OpId> ops;
   std::vector<graph::TensorId> tensors;
-  int64_t max_rows = 0;
+  std::vector<graph::TensorId> outputs;
+  int64_t max_rows = 0;  // one of DeviceInfo::standard_rows, if it has any
 };
 
 // A compiled Program. Belongs to the device that compiled it and must not outlive it.
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  // How long its tasks have waited for other devices lately; kept by the queue that runs them.
+  mutable Duration usual_wait{};
+};
+
+struct SubmitOptions {
+  Duration delay{};      // a planned pause between the last wait and the start
+  bool may_poll = true;  // false: waits block at once
 };
 
 struct Bindings {
@@ -88,10 +105,24 @@ struct Bindings {
   const BatchView* batch = nullptr;
 };
 
+// On the clock given to the device when it was opened.
 struct TaskTimes {
   TimePoint queued{};
-  TimePoint start{};  // on the clock given to the device when it was opened
+  TimePoint start{};
   TimePoint end{};
+  Duration wait{};   // for other devices' fences, directly before the delay and the start
+  Duration delay{};  // as planned in SubmitOptions
+};
+
+// Since the device was opened.
+struct DeviceStats {
+  int64_t tasks = 0;
+  int64_t joins = 0;   // waits for another device's fence that was not reached yet
+  Duration waited{};   // in joins
+  Duration polled{};   // the part of it that was spent polling
+  int64_t copies = 0;  // of tensors, to or from memory of the device's own
+  int64_t copy_bytes = 0;
+  int64_t own_bytes = 0;  // memory that it holds outside the pool: packed weights, compiled graphs
 };
 
 class Device {
@@ -109,15 +140,18 @@ class Device {
   // the kernel and the devices waited for must live until the fence is reached or this device is
   // closed. kDeviceFailed if the device is lost.
   virtual Result<Fence> submit(const Kernel& kernel, const Bindings& bindings,
-                               std::span<const Fence> waits) = 0;
+                               std::span<const Fence> waits, const SubmitOptions& options = {}) = 0;
 
   // Times of a finished task; kept for the last 16384 tasks, more than one pass has.
   virtual TaskTimes times(const Fence& fence) const = 0;
+  virtual DeviceStats stats() const = 0;
 
   // Stops using a device that hangs or lies: nothing is submitted any more, waiting fences fail.
-  // Any thread may call it. A fence that has failed is not proof that a device of another kind than
-  // `cpu` has let go of its buffers.
+  // Waits a second at most for the running task. Any thread may call it.
   virtual void abandon(Error reason) = 0;
+  // True if a task still ran when abandon() returned: it may write to its buffers at any time, so
+  // they, the kernels and the device must be kept for ever (see quarantine.h).
+  virtual bool stuck() const = 0;
 };
 
 }  // namespace troika::device

@@ -26,6 +26,8 @@ std::string_view to_string(OpKind kind) {
       return "silu_mul";
     case OpKind::kAdd:
       return "add";
+    case OpKind::kConcat:
+      return "concat";
     case OpKind::kGatherRows:
       return "gather_rows";
   }
@@ -64,7 +66,7 @@ int64_t macs_per_row(const Graph& graph, OpId id, int64_t keys) {
   const Op& op = graph.op(id);
   switch (op.kind) {
     case OpKind::kMatMul:
-      return op.weight->rows * op.weight->cols;
+      return graph.tensor(op.output).width * graph.tensor(op.inputs[0]).width;
     case OpKind::kAttention:
       return 2 * op.heads.n_heads * op.heads.head_dim * keys;
     default:
@@ -75,7 +77,10 @@ int64_t macs_per_row(const Graph& graph, OpId id, int64_t keys) {
 int64_t weight_bytes(const Graph& graph, OpId id) {
   const Op& op = graph.op(id);
   if (op.weight == nullptr) return 0;
-  return op.kind == OpKind::kEmbed ? op.weight->row_bytes() : op.weight->bytes();
+  if (op.kind == OpKind::kEmbed) return op.weight->row_bytes();
+  if (op.kind != OpKind::kMatMul) return op.weight->bytes();
+  return graph.tensor(op.output).width *
+         model::row_bytes(op.weight->type, graph.tensor(op.inputs[0]).width);
 }
 
 }  // namespace troika::graph

@@ -24,7 +24,8 @@ enum class OpKind : uint8_t {
   kKvWrite,     // stores k and v; out orders readers after it             inputs: k, v
   kAttention,   // causal, over the sequence's KV cache                    inputs: q, KvWrite's out
   kSiluMul,     // out = silu(gate) * up                                   inputs: gate, up
-  kAdd,         // out = a + b                                             inputs: a, b
+  kAdd,         // out = a + b + ..., from left to right                   inputs: two or more
+  kConcat,      // out = the inputs' columns one after another             inputs: one or more
   kGatherRows,  // the rows whose logits are wanted                        inputs: x
 };
 std::string_view to_string(OpKind kind);
@@ -49,13 +50,18 @@ struct Tensor {
   int64_t width = 0;  // elements of one row; 0 for a tensor that only orders
   RowCount rows = RowCount::kTokens;
   DType type = DType::kF32;
-  OpId producer = -1;
+  OpId producer = -1;  // the first operator that writes it
+  // Columns [window_begin, window_begin + width) of another tensor's memory, not memory of its own.
+  TensorId window_of = -1;
+  int64_t window_begin = 0;
 };
 
-// Heads of attention, RoPE and KV operators.
+// Heads of attention, RoPE and KV operators. The tensor at hand holds heads
+// [first_head, first_head + n_heads) of the layer's: query heads, or KV heads for k and v.
 struct HeadShape {
-  int64_t n_heads = 0;  // of the tensor at hand: query heads, or KV heads for k
-  int64_t n_kv_heads = 0;
+  int64_t n_heads = 0;
+  int64_t first_head = 0;
+  int64_t group = 1;  // query heads that share a KV head; 1 for k and v
   int64_t head_dim = 0;
   int64_t rope_dim = 0;
   model::RopePairs rope_pairs = model::RopePairs::kAdjacent;
@@ -69,6 +75,10 @@ struct Op {
   std::vector<TensorId> inputs;
   TensorId output = -1;
   const model::Weight* weight = nullptr;  // kEmbed, kRmsNorm, kMatMul; owned by the Model
+  // kMatMul: the part of the weight that is used: outputs from n_begin on, as many as the output is
+  // wide; inputs from k_begin on, as many as the input is wide.
+  int64_t n_begin = 0;
+  int64_t k_begin = 0;
   float eps = 0;                          // kRmsNorm
   HeadShape heads;                        // kRope, kKvWrite, kAttention
 };

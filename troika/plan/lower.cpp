@@ -54,6 +54,24 @@ void find_waits(std::vector<Task>& tasks, size_t index, const std::vector<int32_
   }
 }
 
+// What others than the task itself read.
+void find_outputs(Task& task, const graph::Graph& graph) {
+  const auto in_task = [&](graph::OpId id) {
+    const auto& ops = task.program.ops;
+    return std::find(ops.begin(), ops.end(), id) != ops.end();
+  };
+  for (const graph::OpId id : task.program.ops) {
+    const graph::TensorId tensor = graph.op(id).output;
+    bool read_elsewhere = tensor == graph.logits;
+    for (size_t other = 0; other < graph.ops.size() && !read_elsewhere; ++other) {
+      const auto& inputs = graph.ops[other].inputs;
+      read_elsewhere = std::find(inputs.begin(), inputs.end(), tensor) != inputs.end() &&
+                       !in_task(static_cast<graph::OpId>(other));
+    }
+    if (read_elsewhere) task.program.outputs.push_back(tensor);
+  }
+}
+
 }  // namespace
 
 Result<TaskList> lower(const Plan& plan, const RowsBucket& bucket, const graph::Graph& graph,
@@ -82,6 +100,7 @@ Result<TaskList> lower(const Plan& plan, const RowsBucket& bucket, const graph::
     writer[static_cast<size_t>(op.output)] = static_cast<int32_t>(list.tasks.size() - 1);
   }
   for (size_t i = 0; i < list.tasks.size(); ++i) find_waits(list.tasks, i, writer);
+  for (Task& task : list.tasks) find_outputs(task, graph);
   return list;
 }
 

@@ -43,15 +43,18 @@ class Fragile final : public device::Device {
     return inner_->compile(program);
   }
   Result<device::Fence> submit(const device::Kernel& kernel, const device::Bindings& bindings,
-                               std::span<const device::Fence> waits) override {
+                               std::span<const device::Fence> waits,
+                               const device::SubmitOptions& options) override {
     if (left_ == 0) return make_error(ErrorCode::kDeviceFailed, "fell out");
     if (left_ > 0) --left_;
-    return inner_->submit(kernel, bindings, waits);
+    return inner_->submit(kernel, bindings, waits, options);
   }
   device::TaskTimes times(const device::Fence& fence) const override {
     return inner_->times(fence);
   }
+  device::DeviceStats stats() const override { return inner_->stats(); }
   void abandon(Error reason) override { inner_->abandon(std::move(reason)); }
+  bool stuck() const override { return inner_->stuck(); }
 
   bool supported = true;
 

@@ -54,6 +54,7 @@ class CpuDeviceTest : public ::testing::Test {
     program.graph = &graph_;
     program.ops = {0};
     program.tensors = {0, 1};
+    program.outputs = {1};
     program.max_rows = kRows;
     return program;
   }

@@ -23,15 +23,16 @@ BoundOp bind(const Program& program, const Op& op) {
   return bound;
 }
 
-// True if `reader` is the only operator of the whole graph that reads `tensor`.
+// True if nobody but `reader` reads `tensor`.
 bool read_only_by(const Program& program, TensorId tensor, const Op& reader) {
-  for (const Op& op : program.graph->ops) {
-    if (&op != &reader &&
-        std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end()) {
-      return false;
-    }
+  if (std::find(program.outputs.begin(), program.outputs.end(), tensor) != program.outputs.end()) {
+    return false;
   }
-  return program.graph->logits != tensor;
+  return std::none_of(program.ops.begin(), program.ops.end(), [&](graph::OpId id) {
+    const Op& op = program.graph->op(id);
+    return &op != &reader &&
+           std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end();
+  });
 }
 
 bool writes(const Program& program, const Step& step, TensorId tensor) {
@@ -53,7 +54,8 @@ StepKind kind_of(const Op& op) {
 
 // x + (W y) directly after the product: the product adds x itself.
 bool fold_residual(const Program& program, const Op& op, std::vector<Step>& steps) {
-  if (op.kind != OpKind::kAdd || steps.empty() || steps.back().kind != StepKind::kMatMuls) {
+  if (op.kind != OpKind::kAdd || op.inputs.size() != 2 || steps.empty() ||
+      steps.back().kind != StepKind::kMatMuls) {
     return false;
   }
   BoundOp& product = steps.back().ops.back();
@@ -113,10 +115,10 @@ int64_t scratch_floats(const std::vector<Step>& steps, const Program& program,
     for (const BoundOp& bound : step.ops) {
       const Op& op = *bound.op;
       if (op.kind == OpKind::kMatMul) {
-        most = std::max(most, kernels.matmul_scratch_floats(program.max_rows, op.weight->cols));
+        most = std::max(most, kernels.matmul_scratch_floats(
+                                  program.max_rows, program.graph->tensor(op.inputs[0]).width));
       } else if (op.kind == OpKind::kAttention) {
-        const int64_t group = op.heads.n_heads / op.heads.n_kv_heads;
-        most = std::max(most, kernels.attention_scratch_floats(group, op.heads.head_dim));
+        most = std::max(most, kernels.attention_scratch_floats(op.heads.group, op.heads.head_dim));
       }
     }
   }

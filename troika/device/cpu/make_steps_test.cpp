@@ -34,6 +34,11 @@ class Sketch {
     for (size_t i = 0; i < graph_.tensors.size(); ++i) {
       program_.tensors.push_back(static_cast<TensorId>(i));
     }
+    if (graph_.logits >= 0) program_.outputs.push_back(graph_.logits);
+    for (size_t i = count; i < graph_.ops.size(); ++i) {
+      const auto& inputs = graph_.ops[i].inputs;
+      program_.outputs.insert(program_.outputs.end(), inputs.begin(), inputs.end());
+    }
     return make_steps(program_);
   }
   void set_logits(TensorId id) { graph_.logits = id; }

@@ -74,12 +74,22 @@ void kv_write_row(const StepContext& c, const BoundOp& bound, int64_t r) {
   args.head_dim = heads.head_dim;
   args.slot = position % kKvBlockTokens;
   args.kv_type = layout.type;
-  for (int64_t head = 0; head < heads.n_kv_heads; ++head) {
-    args.k = row(c, bound.inputs[0], r) + head * heads.head_dim;
-    args.v = row(c, bound.inputs[1], r) + head * heads.head_dim;
+  for (int64_t i = 0; i < heads.n_heads; ++i) {
+    const int64_t head = heads.first_head + i;
+    args.k = row(c, bound.inputs[0], r) + i * heads.head_dim;
+    args.v = row(c, bound.inputs[1], r) + i * heads.head_dim;
     args.k_block = batch.kv + layout.head_offset(bound.op->layer, head, 0) + block * block_bytes;
     args.v_block = batch.kv + layout.head_offset(bound.op->layer, head, 1) + block * block_bytes;
     c.kernels->kv_write(args);
+  }
+}
+
+void concat_row(const StepContext& c, const BoundOp& bound, int64_t r) {
+  float* out = row(c, bound.output, r);
+  for (size_t i = 0; i < bound.inputs.size(); ++i) {
+    const int64_t width = c.graph->tensor(bound.op->inputs[i]).width;
+    std::memcpy(out, row(c, bound.inputs[i], r), static_cast<size_t>(width) * sizeof(float));
+    out += width;
   }
 }
 
@@ -115,9 +125,16 @@ void run_row(const StepContext& c, const BoundOp& bound, int64_t r) {
     case OpKind::kAdd:
       c.kernels->add(row(c, bound.inputs[0], r), row(c, bound.inputs[1], r), width(),
                      row(c, bound.output, r));
+      for (size_t i = 2; i < bound.inputs.size(); ++i) {
+        c.kernels->add(row(c, bound.output, r), row(c, bound.inputs[i], r), width(),
+                       row(c, bound.output, r));
+      }
+      break;
+    case OpKind::kConcat:
+      concat_row(c, bound, r);
       break;
     case OpKind::kGatherRows:
-      std::memcpy(row(c, bound.output, r),
+      std::memcpy(row(c, bound.output, batch.first_logit_row + r),
                   row(c, bound.inputs[0], batch.logit_rows[static_cast<size_t>(r)]),
                   static_cast<size_t>(width()) * sizeof(float));
       break;
@@ -139,18 +156,23 @@ void run_rows_chunk(const Step& step, const StepContext& c, int64_t chunk) {
   }
 }
 
+int64_t outputs_of(const StepContext& c, const BoundOp& product) {
+  return c.graph->tensor(product.op->output).width;
+}
+
 // Outputs [first, first + count) of one product, all rows.
 void run_product(const StepContext& c, const BoundOp& bound, int64_t rows, int64_t first,
                  int64_t count) {
   const model::Weight& weight = *bound.op->weight;
+  const int64_t k_offset = model::row_bytes(weight.type, bound.op->k_begin);
   MatMulArgs args;
   args.x = row(c, bound.inputs[0], 0);
   args.x_stride = stride(c, bound.inputs[0]);
   args.m = rows;
-  args.w = weight.data + first * weight.row_bytes();
+  args.w = weight.data + (bound.op->n_begin + first) * weight.row_bytes() + k_offset;
   args.w_stride = weight.row_bytes();
   args.n = count;
-  args.k = weight.cols;
+  args.k = c.graph->tensor(bound.op->inputs[0]).width;
   args.y = row(c, bound.output, 0) + first;
   args.y_stride = stride(c, bound.output);
   if (bound.add >= 0) {
@@ -170,14 +192,14 @@ int64_t outputs_per_chunk(int64_t outputs, int threads) {
 // Chunks are numbered through all products of the step; none spans two of them.
 int64_t product_chunk(const Step& step, const StepContext& c) {
   int64_t outputs = 0;
-  for (const BoundOp& bound : step.ops) outputs += bound.op->weight->rows;
+  for (const BoundOp& bound : step.ops) outputs += outputs_of(c, bound);
   return outputs_per_chunk(outputs, c.threads);
 }
 
 void run_products_chunk(const Step& step, const StepContext& c, int64_t chunk) {
   const int64_t size = product_chunk(step, c);
   for (const BoundOp& bound : step.ops) {
-    const int64_t n = bound.op->weight->rows;
+    const int64_t n = outputs_of(c, bound);
     const int64_t chunks = ceil_div(n, size);
     if (chunk < chunks) {
       const int64_t first = chunk * size;
@@ -188,7 +210,7 @@ void run_products_chunk(const Step& step, const StepContext& c, int64_t chunk) {
 }
 
 int64_t gated_chunk(const Step& step, const StepContext& c) {
-  return outputs_per_chunk(step.ops[0].op->weight->rows, c.threads);
+  return outputs_per_chunk(outputs_of(c, step.ops[0]), c.threads);
 }
 
 void run_gated_mlp_chunk(const Step& step, const StepContext& c, int64_t chunk) {
@@ -198,7 +220,7 @@ void run_gated_mlp_chunk(const Step& step, const StepContext& c, int64_t chunk) 
   const int64_t rows = row_count(step, c);
   const int64_t size = gated_chunk(step, c);
   const int64_t first = chunk * size;
-  const int64_t count = std::min(size, gate.op->weight->rows - first);
+  const int64_t count = std::min(size, outputs_of(c, gate) - first);
   run_product(c, gate, rows, first, count);
   run_product(c, up, rows, first, count);
   for (int64_t r = 0; r < rows; ++r) {
@@ -207,44 +229,62 @@ void run_gated_mlp_chunk(const Step& step, const StepContext& c, int64_t chunk) 
   }
 }
 
+// Query heads of the tensor at hand that share a KV head: all of its group, or what a cut left.
+struct HeadGroup {
+  int64_t kv_head = 0;     // of the layer
+  int64_t first_head = 0;  // of the tensor
+  int64_t n_heads = 0;
+};
+
+int64_t group_count(const graph::HeadShape& heads) {
+  const int64_t last = heads.first_head + heads.n_heads - 1;
+  return last / heads.group - heads.first_head / heads.group + 1;
+}
+
+HeadGroup head_group(const graph::HeadShape& heads, int64_t index) {
+  HeadGroup group;
+  group.kv_head = heads.first_head / heads.group + index;
+  const int64_t begin = std::max(group.kv_head * heads.group, heads.first_head);
+  const int64_t end = std::min((group.kv_head + 1) * heads.group, heads.first_head + heads.n_heads);
+  group.first_head = begin - heads.first_head;
+  group.n_heads = end - begin;
+  return group;
+}
+
 // One unit of attention: some rows of one sequence, some query heads of one KV head.
 struct AttentionUnit {
   const SequenceView* sequence = nullptr;
   int64_t first_row = 0;  // within the sequence
   int64_t n_rows = 0;
-  int64_t kv_head = 0;
-  int64_t first_head = 0;  // within the group
-  int64_t n_heads = 0;
+  HeadGroup heads;
 };
 
 void run_attention_unit(const StepContext& c, const BoundOp& bound, const AttentionUnit& unit) {
   const BatchView& batch = *c.bindings->batch;
   const graph::HeadShape& heads = bound.op->heads;
-  const int64_t group = heads.n_heads / heads.n_kv_heads;
-  const int64_t head = unit.kv_head * group + unit.first_head;
   const int64_t first = unit.sequence->first_row + unit.first_row;
   AttentionArgs args;
-  args.q = row(c, bound.inputs[0], first) + head * heads.head_dim;
+  args.q = row(c, bound.inputs[0], first) + unit.heads.first_head * heads.head_dim;
   args.q_stride = stride(c, bound.inputs[0]);
   args.n_rows = unit.n_rows;
-  args.n_group = unit.n_heads;
+  args.n_group = unit.heads.n_heads;
   args.head_dim = heads.head_dim;
   args.first_position = unit.sequence->first_position + unit.first_row;
-  args.k = batch.kv + batch.kv_layout.head_offset(bound.op->layer, unit.kv_head, 0);
-  args.v = batch.kv + batch.kv_layout.head_offset(bound.op->layer, unit.kv_head, 1);
+  args.k = batch.kv + batch.kv_layout.head_offset(bound.op->layer, unit.heads.kv_head, 0);
+  args.v = batch.kv + batch.kv_layout.head_offset(bound.op->layer, unit.heads.kv_head, 1);
   args.kv_type = batch.kv_layout.type;
   args.block_table = unit.sequence->block_table;
   args.scale = heads.scale;
-  args.out = row(c, bound.output, first) + head * heads.head_dim;
+  args.out = row(c, bound.output, first) + unit.heads.first_head * heads.head_dim;
   args.out_stride = stride(c, bound.output);
   args.scratch = c.scratch;
   c.kernels->attention(args);
 }
 
-// How the attention of a batch is cut: tiles of rows, times KV heads, times parts of a group.
+// How the attention of a batch is cut: tiles of rows, times groups of heads or single heads.
 struct AttentionCut {
   int64_t tiles = 0;
-  int64_t parts = 1;  // of a group of query heads
+  bool by_head = false;
   int64_t units_per_tile = 1;
 };
 
@@ -256,10 +296,9 @@ AttentionCut attention_cut(const Step& step, const StepContext& c) {
   }
   // The heads of a group share the reading of keys, unless there would be too few units to go
   // round.
-  if (c.threads > 1 && cut.tiles * heads.n_kv_heads < c.threads * kChunksPerThread) {
-    cut.parts = heads.n_heads / heads.n_kv_heads;
-  }
-  cut.units_per_tile = heads.n_kv_heads * cut.parts;
+  const int64_t groups = group_count(heads);
+  cut.by_head = c.threads > 1 && cut.tiles * groups < c.threads * kChunksPerThread;
+  cut.units_per_tile = cut.by_head ? heads.n_heads : groups;
   return cut;
 }
 
@@ -274,14 +313,16 @@ void run_attention_chunk(const Step& step, const StepContext& c, int64_t chunk) 
     tile -= ceil_div(sequence->n_rows, kAttentionRows);
     ++sequence;
   }
-  const int64_t head = chunk % cut.units_per_tile;
+  const int64_t unit_of_tile = chunk % cut.units_per_tile;
   AttentionUnit unit;
   unit.sequence = &*sequence;
   unit.first_row = tile * kAttentionRows;
   unit.n_rows = std::min(kAttentionRows, sequence->n_rows - unit.first_row);
-  unit.kv_head = head / cut.parts;
-  unit.n_heads = heads.n_heads / heads.n_kv_heads / cut.parts;
-  unit.first_head = head % cut.parts * unit.n_heads;
+  if (cut.by_head) {
+    unit.heads = {(heads.first_head + unit_of_tile) / heads.group, unit_of_tile, 1};
+  } else {
+    unit.heads = head_group(heads, unit_of_tile);
+  }
   run_attention_unit(c, step.ops[0], unit);
 }
 
@@ -296,11 +337,11 @@ int64_t chunk_count(const Step& step, const StepContext& context) {
     case StepKind::kMatMuls: {
       const int64_t size = product_chunk(step, context);
       int64_t chunks = 0;
-      for (const BoundOp& bound : step.ops) chunks += ceil_div(bound.op->weight->rows, size);
+      for (const BoundOp& bound : step.ops) chunks += ceil_div(outputs_of(context, bound), size);
       return chunks;
     }
     case StepKind::kGatedMlp:
-      return ceil_div(step.ops[0].op->weight->rows, gated_chunk(step, context));
+      return ceil_div(outputs_of(context, step.ops[0]), gated_chunk(step, context));
     case StepKind::kAttention: {
       const AttentionCut cut = attention_cut(step, context);
       return cut.tiles * cut.units_per_tile;

@@ -23,7 +23,7 @@ std::vector<double> inverse_frequencies(const model::HyperParameters& hyper) {
 HeadShape head_shape(const model::HyperParameters& hyper, int64_t n_heads) {
   HeadShape heads;
   heads.n_heads = n_heads;
-  heads.n_kv_heads = hyper.n_kv_heads;
+  heads.group = n_heads / hyper.n_kv_heads;
   heads.head_dim = hyper.head_dim;
   heads.rope_dim = hyper.rope_dim;
   heads.rope_pairs = model::RopePairs::kAdjacent;

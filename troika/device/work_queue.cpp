@@ -1,0 +1,209 @@
+#include "troika/device/work_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "troika/base/cores.h"
+
+namespace troika::device {
+namespace {
+
+// Tasks whose times are kept; a power of two.
+constexpr uint64_t kKeptTimes = 16384;
+// How often a worker that waits looks whether its own queue is being closed.
+constexpr Duration kWaitSlice = std::chrono::milliseconds(20);
+// How long abandon() waits for the running task.
+constexpr Duration kPatience = std::chrono::seconds(1);
+// Waits longer than this are not worth predicting: blocking costs little of them.
+constexpr Duration kLongestPrediction = std::chrono::milliseconds(20);
+// Weight of the newest wait in the running mean is 1 / kWaitMemory.
+constexpr int kWaitMemory = 4;
+
+}  // namespace
+
+WorkQueue::WorkQueue(std::string device, std::vector<int> cores, const Clock& clock, Run run)
+    : device_(std::move(device)),
+      clock_(clock),
+      run_(std::move(run)),
+      timeline_(clock),
+      times_(kKeptTimes),
+      worker_([this, pinned = std::move(cores)] { work(pinned); }) {}
+
+WorkQueue::~WorkQueue() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  arrived_.notify_one();
+  worker_.join();
+}
+
+tl::unexpected<Error> WorkQueue::out_of_use() const {
+  return make_error(ErrorCode::kDeviceFailed, "device {} is out of use", device_);
+}
+
+bool WorkQueue::is_closing() {
+  const std::lock_guard lock(mutex_);
+  return stopping_ || abandoned_;
+}
+
+Result<Fence> WorkQueue::submit(const Kernel& kernel, const Bindings& bindings,
+                                std::span<const Fence> waits, const SubmitOptions& options) {
+  Fence fence{&timeline_, 0};
+  Task task;
+  task.kernel = &kernel;
+  task.bindings = bindings;
+  for (const Fence& wait : waits) {
+    // What this queue was given before is done before: it runs in order.
+    if (wait.timeline != nullptr && wait.timeline != &timeline_) task.waits.push_back(wait);
+  }
+  task.options = options;
+  {
+    const std::lock_guard lock(mutex_);
+    if (abandoned_) return out_of_use();
+    task.value = ++last_value_;
+    fence.value = task.value;
+    times_[task.value % kKeptTimes] = {.queued = clock_.now()};
+    queue_.push_back(std::move(task));
+  }
+  arrived_.notify_one();
+  return fence;
+}
+
+TaskTimes WorkQueue::times(const Fence& fence) const { return times_[fence.value % kKeptTimes]; }
+
+DeviceStats WorkQueue::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+bool WorkQueue::stuck() const {
+  const std::lock_guard lock(mutex_);
+  return stuck_;
+}
+
+// Once a fence has failed nothing here touches its buffers, unless the queue is stuck.
+void WorkQueue::abandon(Error reason) {
+  {
+    std::unique_lock lock(mutex_);
+    abandoned_ = true;
+    queue_.clear();
+    stuck_ = !idle_.wait_for(lock, kPatience, [this] { return !running_; });
+  }
+  timeline_.fail(std::move(reason));
+}
+
+Status WorkQueue::drain() {
+  uint64_t last = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || abandoned_) return out_of_use();
+    last = last_value_;
+  }
+  return timeline_.wait(last);
+}
+
+// In slices: a fence that is never reached must not keep this device from being closed.
+Status WorkQueue::wait_for_one(const Fence& fence, const WaitPolicy& first) {
+  WaitPolicy slice = first;
+  Status done = fence.wait(slice);
+  slice.predicted = Duration::zero();
+  while (!done && done.error().code == ErrorCode::kTimeout && !fence.timeline->failed()) {
+    if (is_closing()) return out_of_use();
+    done = fence.wait(slice);
+  }
+  return done;
+}
+
+Status WorkQueue::wait_for(const Task& task, TaskTimes& times) {
+  const bool ready = std::all_of(task.waits.begin(), task.waits.end(),
+                                 [](const Fence& fence) { return fence.reached(); });
+  if (ready) return {};
+  WaitPolicy policy;
+  policy.timeout = kWaitSlice;
+  const Duration usual = task.kernel->usual_wait;
+  if (task.options.may_poll && usual < kLongestPrediction) policy.predicted = usual;
+  const TimePoint begin = clock_.now();
+  for (const Fence& fence : task.waits) {
+    if (policy.predicted > Duration::zero()) {
+      const Duration passed = clock_.now() - begin;
+      policy.predicted = std::max(usual - passed, Duration(1));
+    }
+    RETURN_IF_ERROR(wait_for_one(fence, policy));
+  }
+  times.wait = clock_.now() - begin;
+  task.kernel->usual_wait =
+      usual == Duration::zero() ? times.wait : usual + (times.wait - usual) / kWaitMemory;
+  const Duration polled_at_most =
+      policy.predicted > Duration::zero()
+          ? std::min(times.wait, std::min(usual, policy.margin) + policy.overrun)
+          : Duration::zero();
+  const std::lock_guard lock(mutex_);
+  ++stats_.joins;
+  stats_.waited += times.wait;
+  stats_.polled += polled_at_most;
+  return {};
+}
+
+// The planned pause, in slices for the same reason.
+Status WorkQueue::pause(const Task& task, TaskTimes& times) {
+  if (task.options.delay <= Duration::zero()) return {};
+  const TimePoint begin = clock_.now();
+  const TimePoint until = begin + task.options.delay;
+  for (TimePoint now = begin; now < until; now = clock_.now()) {
+    if (is_closing()) return out_of_use();
+    std::this_thread::sleep_for(std::min(until - now, kWaitSlice));
+  }
+  times.delay = clock_.now() - begin;
+  return {};
+}
+
+// What was queued behind a task that cannot run cannot run either.
+void WorkQueue::give_up(Error reason) {
+  bool closing = false;
+  {
+    const std::lock_guard lock(mutex_);
+    closing = stopping_ || abandoned_;
+    abandoned_ = true;
+    queue_.clear();
+  }
+  if (!closing) timeline_.fail(std::move(reason));
+}
+
+void WorkQueue::process(const Task& task) {
+  TaskTimes& times = times_[task.value % kKeptTimes];
+  Status done = wait_for(task, times);
+  if (done) done = pause(task, times);
+  if (done) {
+    times.start = clock_.now();
+    done = run_(*task.kernel, task.bindings);
+    times.end = clock_.now();
+  }
+  if (!done) return give_up(std::move(done.error()));
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.tasks;
+  }
+  timeline_.signal(task.value);
+}
+
+void WorkQueue::work(const std::vector<int>& cores) {
+  if (!cores.empty()) static_cast<void>(pin_this_thread({cores.data(), 1}));
+  while (true) {
+    Task task;
+    {
+      std::unique_lock lock(mutex_);
+      arrived_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      if (stopping_) return;
+      task = std::move(queue_.front());
+      queue_.pop_front();
+      running_ = true;
+    }
+    process(task);
+    const std::lock_guard lock(mutex_);
+    running_ = false;
+    idle_.notify_all();
+  }
+}
+
+}  // namespace troika::device

@@ -1,0 +1,82 @@
+// WorkQueue: the in-order queue of a device whose tasks run on a thread of this machine. Most
+// devices are a WorkQueue and a function that runs a task.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "troika/base/clock.h"
+#include "troika/base/result.h"
+#include "troika/device/device.h"
+#include "troika/device/fence.h"
+
+namespace troika::device {
+
+// Threads: as Device. Implements the device's submit(), times(), abandon() and stuck().
+class WorkQueue {
+ public:
+  // Runs one task on the worker thread; an error loses the device.
+  using Run = std::function<Status(const Kernel&, const Bindings&)>;
+
+  // `device` is the name for messages. The worker is pinned to the first of `cores`, if any.
+  WorkQueue(std::string device, std::vector<int> cores, const Clock& clock, Run run);
+  // Lets the running task end first.
+  ~WorkQueue();
+  WorkQueue(const WorkQueue&) = delete;
+  WorkQueue& operator=(const WorkQueue&) = delete;
+
+  Result<Fence> submit(const Kernel& kernel, const Bindings& bindings, std::span<const Fence> waits,
+                       const SubmitOptions& options);
+  TaskTimes times(const Fence& fence) const;
+  // `tasks`, `joins`, `waited` and `polled`.
+  DeviceStats stats() const;
+  void abandon(Error reason);
+  bool stuck() const;
+
+  // For compile(): waits for everything submitted, so that what tasks share may change;
+  // kDeviceFailed if the device is out of use.
+  Status drain();
+
+ private:
+  struct Task {
+    const Kernel* kernel = nullptr;
+    Bindings bindings;
+    std::vector<Fence> waits;
+    SubmitOptions options;
+    uint64_t value = 0;
+  };
+
+  tl::unexpected<Error> out_of_use() const;
+  bool is_closing();
+  void work(const std::vector<int>& cores);
+  void process(const Task& task);
+  Status wait_for(const Task& task, TaskTimes& times);
+  Status wait_for_one(const Fence& fence, const WaitPolicy& first);
+  Status pause(const Task& task, TaskTimes& times);
+  void give_up(Error reason);
+
+  const std::string device_;
+  const Clock& clock_;
+  const Run run_;
+  Timeline timeline_;
+  std::vector<TaskTimes> times_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::condition_variable idle_;
+  std::deque<Task> queue_;
+  DeviceStats stats_;
+  uint64_t last_value_ = 0;
+  bool running_ = false;  // the worker holds a task
+  bool stopping_ = false;
+  bool abandoned_ = false;
+  bool stuck_ = false;
+  std::thread worker_;  // last: it uses all of the above
+};
+
+}  // namespace troika::device
