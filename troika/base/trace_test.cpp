@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -65,7 +67,10 @@ TEST(Trace, IsCompleteAsChromeEvents) {
   const json& events = root["traceEvents"];
   std::vector<json> tasks;
   std::vector<json> names;
-  for (const json& one : events) (one["ph"] == "X" ? tasks : names).push_back(one);
+  for (const json& one : events) {
+    if (one["ph"] == "X") tasks.push_back(one);
+    if (one["name"] == "thread_name") names.push_back(one);
+  }
   ASSERT_EQ(tasks.size(), 3u);
   ASSERT_EQ(names.size(), 2u);
   EXPECT_EQ(names[0]["args"]["name"], "a");
@@ -83,6 +88,75 @@ TEST(Trace, IsCompleteAsChromeEvents) {
   EXPECT_EQ(tasks[2]["args"]["rows"], 4);
   EXPECT_EQ(tasks[2]["args"]["bytes"], int64_t{5} << 40);
   EXPECT_EQ(tasks[2]["args"]["macs"], 6);
+}
+
+// What the viewers of this format rely on, for every event of a file.
+void expect_chrome_schema(const json& root) {
+  ASSERT_TRUE(root.is_object());
+  ASSERT_TRUE(root["traceEvents"].is_array());
+  std::map<int64_t, std::string> threads;
+  std::map<int64_t, std::vector<std::pair<double, double>>> slices;
+  for (const json& one : root["traceEvents"]) {
+    ASSERT_TRUE(one["name"].is_string()) << one;
+    ASSERT_EQ(one["pid"], 1) << one;
+    ASSERT_TRUE(one["args"].is_object()) << one;
+    if (one["ph"] == "M") {
+      if (one["name"] == "thread_name") threads[one["tid"]] = one["args"]["name"];
+      continue;
+    }
+    ASSERT_EQ(one["ph"], "X") << one;
+    ASSERT_TRUE(threads.count(one["tid"])) << one;
+    for (const char* key : {"ts", "dur"}) ASSERT_GE(one[key].get<double>(), 0) << one;
+    for (const char* key : {"pass", "layer", "chunk", "rows", "bytes", "macs"}) {
+      ASSERT_TRUE(one["args"][key].is_number_integer()) << key << one;
+    }
+    for (const char* key : {"queued_us", "wait_us", "delay_us", "predicted_us"}) {
+      ASSERT_GE(one["args"][key].get<double>(), 0) << key << one;
+    }
+    slices[one["tid"]].emplace_back(one["ts"], one["ts"].get<double>() + one["dur"].get<double>());
+  }
+  // Slices of one thread may not overlap, or the viewers drop some of them.
+  for (auto& [tid, times] : slices) {
+    std::sort(times.begin(), times.end());
+    for (size_t i = 1; i < times.size(); ++i) {
+      EXPECT_LE(times[i - 1].second, times[i].first) << tid;
+    }
+  }
+}
+
+TEST(Trace, FollowsTheSchemaOfChromeEvents) {
+  Trace trace;
+  trace.title = "a <model>";
+  trace.devices = {{"npu", "an idle one"}, {"a", "cores 0-1"}};
+  trace.events = {event("G1", "b", 5, 30, 60),   event("G2", "a", 0, 10, 20),
+                  event("A", "a", 0, 15, 40),    event("G1", "a", 0, 18, 19),
+                  event("head", "a", 0, 40, 41), event("backwards", "b", 90, 80, 70)};
+  const json root = json::parse(to_chrome_json(trace));
+  expect_chrome_schema(root);
+  std::vector<std::string> names;
+  for (const json& one : root["traceEvents"]) {
+    if (one["name"] == "thread_name") names.push_back(one["args"]["name"]);
+  }
+  // Three tasks of `a` ran at once.
+  EXPECT_EQ(names, (std::vector<std::string>{"npu", "a", "b", "a", "a"}));
+  EXPECT_EQ(root["traceEvents"][0]["name"], "process_name");
+  EXPECT_EQ(root["traceEvents"][0]["args"]["name"], "a <model>");
+}
+
+TEST(Trace, LanesKeepOverlappingEventsApart) {
+  Trace trace;
+  trace.events = {event("", "a", 0, 10, 20),  event("", "a", 0, 0, 100),
+                  event("", "a", 0, 20, 30),  event("", "b", 0, 10, 20),
+                  event("", "a", 0, 25, 26),  event("", "a", 0, 100, 100),
+                  event("", "a", 0, 100, 101)};
+  EXPECT_EQ(overlap_lanes(trace), (std::vector<int32_t>{1, 0, 1, 0, 2, 0, 0}));
+}
+
+TEST(Trace, TimesCountFromTheFirstOfAll) {
+  Trace trace;
+  EXPECT_EQ(trace_origin(trace), TimePoint{});
+  trace.events = {event("", "a", 7, 5, 9), event("", "a", 6, 8, 9)};
+  EXPECT_EQ(trace_origin(trace), microseconds(5));
 }
 
 TEST(Trace, WithoutEventsIsValid) {

@@ -1,0 +1,38 @@
+#include "troika/base/write_file.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+namespace troika {
+namespace {
+
+Status write_directly(std::string_view what, const std::string& path, std::string_view text) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.flush()) return {};
+  return make_error(ErrorCode::kIo, "cannot write {} to {}: {}", what, path,
+                    std::generic_category().message(errno));
+}
+
+}  // namespace
+
+Status write_file(std::string_view what, const std::string& path, std::string_view text) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return write_directly(what, path, text);
+  const std::string part = path + ".part";
+  Status written = write_directly(what, part, text);
+  if (written) {
+    fs::rename(part, path, error);
+    if (!error) return {};
+    written = make_error(ErrorCode::kIo, "cannot write {} to {}: {}", what, path, error.message());
+  }
+  fs::remove(part, error);
+  return written;
+}
+
+}  // namespace troika
