@@ -17,6 +17,10 @@ constexpr size_t kMaxLineBytes = 16u << 20;  // more than any context holds
 Result<LineReader::Line> LineReader::next() {
   size_t searched = 0;
   for (;;) {
+    if (interrupted()) {
+      pending_.clear();  // typed before the Ctrl-C, so given up
+      return Line{Kind::kInterrupted, ""};
+    }
     const size_t newline = pending_.find('\n', searched);
     if (newline != std::string::npos || (end_ && !pending_.empty())) {
       std::string text = pending_.substr(0, newline);
@@ -30,13 +34,10 @@ Result<LineReader::Line> LineReader::next() {
       return make_error(ErrorCode::kInvalidArgument, "a line has more than {} MiB",
                         kMaxLineBytes >> 20);
     }
+    if (!wait_for_input(fd_)) continue;
     char buffer[1 << 16];
     const ssize_t n = read(fd_, buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) {
-      if (!interrupted()) continue;
-      pending_.clear();  // what the terminal had handed over of a line that is given up
-      return Line{Kind::kInterrupted, ""};
-    }
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n < 0) return make_error(ErrorCode::kIo, "cannot read: {}", std::strerror(errno));
     if (n == 0) end_ = true;
     pending_.append(buffer, static_cast<size_t>(n));

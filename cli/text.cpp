@@ -44,11 +44,13 @@ Result<std::string> read_all(int fd, const std::string& name) {
   std::string text;
   char buffer[1 << 16];
   for (;;) {
+    if (!wait_for_input(fd)) {
+      return make_error(ErrorCode::kCancelled, "interrupted while reading {}", name);
+    }
     const ssize_t n = read(fd, buffer, sizeof buffer);
     if (n == 0) return text;
     if (n < 0) {
-      if (errno == EINTR && !interrupted()) continue;
-      if (errno == EINTR) return make_error(ErrorCode::kCancelled, "interrupted while reading");
+      if (errno == EINTR || errno == EAGAIN) continue;
       return make_error(ErrorCode::kIo, "cannot read {}: {}", name, std::strerror(errno));
     }
     text.append(buffer, static_cast<size_t>(n));
