@@ -47,6 +47,7 @@ class Chat final : public Verb {
   Status run(Console& console) override {
     ASSIGN_OR_RETURN(const engine::GenerateOptions options, sampling_.resolve());
     ASSIGN_OR_RETURN(LoadedEngine loaded, load_engine(model_, engine_, console));
+    warn_of_context(*loaded.engine, console);
     ASSIGN_OR_RETURN(Conversation conversation,
                      Conversation::create(*loaded.engine, template_file_, system_, options));
     interactive_ = isatty(STDIN_FILENO) == 1;

@@ -41,9 +41,7 @@ int write_all(int fd, std::string_view text) {
 
 }  // namespace
 
-Console::Console()
-    : stdout_is_terminal_(isatty(STDOUT_FILENO) == 1),
-      stderr_is_terminal_(isatty(STDERR_FILENO) == 1) {}
+Console::Console() : stderr_is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Console::~Console() {
   if (log_fd_ >= 0) close(log_fd_);

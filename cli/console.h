@@ -33,14 +33,12 @@ class Console {
   Status open_log(const std::string& path);
 
   bool verbose() const { return verbose_; }
-  bool stdout_is_terminal() const { return stdout_is_terminal_; }
   bool stderr_is_terminal() const { return stderr_is_terminal_; }
 
  private:
   void log(std::string_view line);
 
   bool verbose_ = false;
-  bool stdout_is_terminal_ = false;
   bool stderr_is_terminal_ = false;
   int log_fd_ = -1;
 };

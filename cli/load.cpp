@@ -32,12 +32,17 @@ Result<LoadedModel> load_model(const ModelFlags& flags, bool weights, int64_t th
 }
 
 Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlags& engine_flags,
-                                 Console& console) {
+                                 Console& console, int64_t max_logit_rows) {
   ASSIGN_OR_RETURN(LoadedModel loaded,
                    load_model(model_flags, true, engine_flags.threads, console));
   const model::HyperParameters& shape = loaded.model.hyper_parameters();
-  ASSIGN_OR_RETURN(const engine::EngineOptions options, engine_flags.resolve(shape));
-  if (engine_flags.context < 0 && shape.n_ctx_train > kDefaultContextLimit) {
+  ASSIGN_OR_RETURN(engine::EngineOptions options, engine_flags.resolve(shape));
+  options.max_logit_rows = max_logit_rows;
+  if (engine_flags.context < 0 && options.context == shape.sliding_window) {
+    console.hint(
+        fmt::format("context: {} tokens, the model's attention window; sliding it is not supported",
+                    options.context));
+  } else if (engine_flags.context < 0 && shape.n_ctx_train > kDefaultContextLimit) {
     console.hint(
         fmt::format("context: {} tokens, though the model was trained for {}; -c 0 takes "
                     "them all",
@@ -58,6 +63,16 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
         fmt::format("memory: {:<14} {:9.1f} MiB", owner, static_cast<double>(bytes) / (1 << 20)));
   }
   return result;
+}
+
+void warn_of_context(const engine::Engine& engine, Console& console) {
+  const int64_t context = engine.options().context;
+  const int64_t trained = engine.model().hyper_parameters().n_ctx_train;
+  if (context <= trained) return;
+  console.warn(
+      fmt::format("the context of {} tokens is longer than the {} that the model was trained for: "
+                  "text beyond them may make no sense",
+                  context, trained));
 }
 
 Status save_trace(const engine::Engine& engine, const EngineFlags& flags) {

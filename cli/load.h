@@ -25,8 +25,12 @@ struct LoadedEngine {
   Duration load_time{};  // reading and checking the file; compiling is engine->compile_time()
 };
 
+// Up to `max_logit_rows` rows of one pass may ask for logits: each takes memory for the vocabulary.
 Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlags& engine_flags,
-                                 Console& console);
+                                 Console& console, int64_t max_logit_rows = 1);
+
+// Warns when the context is longer than the model was trained for.
+void warn_of_context(const engine::Engine& engine, Console& console);
 
 // Writes the trace if --trace asks for one.
 Status save_trace(const engine::Engine& engine, const EngineFlags& flags);

@@ -84,7 +84,13 @@ Result<engine::EngineOptions> EngineFlags::resolve(const model::HyperParameters&
   engine::EngineOptions options;
   options.devices = devices == "none" ? "cpu" : devices;
   options.threads = static_cast<int>(std::max<int64_t>(threads, 0));
-  options.context = context >= 0 ? context : std::min(model.n_ctx_train, kDefaultContextLimit);
+  options.context = context;
+  if (context < 0) {
+    options.context = std::min(model.n_ctx_train, kDefaultContextLimit);
+    if (model.sliding_window > 0) {
+      options.context = std::min(options.context, model.sliding_window);
+    }
+  }
   options.batch_rows = std::min(batch, ubatch);
   options.kernels = kernels;
   options.trace = !trace_path.empty();

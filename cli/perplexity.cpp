@@ -11,6 +11,10 @@
 namespace troika::cli {
 namespace {
 
+// Rows scored in one pass: enough for the speed of a prompt, few enough that the logits of a large
+// vocabulary (128 Ki tokens) stay below 70 MB.
+constexpr int64_t kLogitRows = 128;
+
 class Perplexity final : public Verb {
  public:
   void declare(Flags& flags) override {
@@ -30,7 +34,8 @@ class Perplexity final : public Verb {
 
   Status run(Console& console) override {
     ASSIGN_OR_RETURN(const std::string text, prompt_.read(*flags_));
-    ASSIGN_OR_RETURN(LoadedEngine loaded, load_engine(model_, engine_, console));
+    ASSIGN_OR_RETURN(LoadedEngine loaded, load_engine(model_, engine_, console, kLogitRows));
+    warn_of_context(*loaded.engine, console);
     engine::Engine& engine = *loaded.engine;
     const std::vector<model::TokenId> ids =
         encode_raw(engine.model().tokenizer(), text, !no_special_);

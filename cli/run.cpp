@@ -44,6 +44,7 @@ class Run final : public Verb {
     options.logprobs = static_cast<int>(logprobs_);
     ASSIGN_OR_RETURN(const std::string text, prompt_.read(*flags_));
     ASSIGN_OR_RETURN(LoadedEngine loaded, load_engine(model_, engine_, console));
+    warn_of_context(*loaded.engine, console);
     ASSIGN_OR_RETURN(const std::vector<model::TokenId> ids,
                      encode(loaded.engine->model(), text, console));
     if (ids.empty()) {

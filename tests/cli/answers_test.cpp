@@ -27,6 +27,12 @@ std::vector<std::string> tiny(const std::string& verb, std::vector<std::string> 
   return arguments;
 }
 
+// Fills a context of 60000 tokens, for which the model is trained.
+std::vector<std::string> endless_run() {
+  return {"run", "-m",   long_context_model(), "-p", "Hello", "--raw", "--ignore-eos", "-n", "-1",
+          "-c",  "60000"};
+}
+
 Outcome with_input(std::vector<std::string> arguments, std::string input) {
   Command command;
   command.arguments = std::move(arguments);
@@ -136,8 +142,7 @@ TEST(Run, WrittenWhereNothingCanBeWritten) {
 
 TEST(Run, AClosedPipeEndsItQuietly) {
   Command command;
-  command.arguments =
-      tiny("run", {"-p", "Hello", "--raw", "--ignore-eos", "-n", "-1", "-c", "60000"});
+  command.arguments = endless_run();
   command.close_out_after = 1;
   const Outcome outcome = run(command);
   EXPECT_EQ(outcome.exit_code, 0);
@@ -147,8 +152,7 @@ TEST(Run, AClosedPipeEndsItQuietly) {
 
 TEST(Run, CtrlCEndsTheAnswer) {
   Command command;
-  command.arguments =
-      tiny("run", {"-p", "Hello", "--raw", "--ignore-eos", "-n", "-1", "-c", "60000"});
+  command.arguments = endless_run();
   bool sent = false;
   command.watch = [&sent](pid_t pid, const Outcome& so_far) {
     if (!so_far.out.empty() && !std::exchange(sent, true)) kill(pid, SIGINT);

@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 extern char** environ;
 
@@ -199,6 +201,22 @@ const std::string& tiny_model() {
     const Outcome made =
         troika_run({"synth", "--shape", "tiny", "--type", "Q8_0", "-o", file, "--seed", "3"});
     EXPECT_EQ(made.exit_code, 0) << made.err;
+    return file;
+  }();
+  return path;
+}
+
+const std::string& long_context_model() {
+  static const std::string path = [] {
+    std::string file = scratch_folder() + "/long.gguf";
+    std::ifstream source(tiny_model(), std::ios::binary);
+    std::string bytes(std::istreambuf_iterator<char>(source), {});
+    const std::string key = "llama.context_length";
+    const size_t value = bytes.find(key) + key.size() + 4;  // after the value's type
+    const uint32_t tokens = 65536;
+    EXPECT_LE(value + sizeof tokens, bytes.size());
+    std::memcpy(bytes.data() + value, &tokens, sizeof tokens);
+    std::ofstream(file, std::ios::binary) << bytes;
     return file;
   }();
   return path;

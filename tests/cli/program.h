@@ -53,6 +53,8 @@ nlohmann::json expect_json(const Outcome& outcome);
 const std::string& scratch_folder();
 // A small model of random weights, made once by `troika synth`.
 const std::string& tiny_model();
+// The same, trained for 65536 tokens as its file says: its answers take long to fill a context.
+const std::string& long_context_model();
 // The default model's path in the clone; empty if it is not installed.
 std::string default_model();
 

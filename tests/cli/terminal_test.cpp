@@ -17,7 +17,7 @@ constexpr const char* kCtrlC = "\x03";
 constexpr const char* kCtrlD = "\x04";
 
 std::vector<std::string> endless(const std::string& verb) {
-  return {verb, "-m", tiny_model(), "--ignore-eos", "-n", "-1", "-c", "60000"};
+  return {verb, "-m", long_context_model(), "--ignore-eos", "-n", "-1", "-c", "60000"};
 }
 
 TEST(Terminal, CtrlCEndsAnAnswerAndTheChatGoesOn) {

@@ -12,6 +12,7 @@ namespace troika {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr int kUsage = 2;
@@ -127,6 +128,23 @@ TEST(Flags, HostileValuesAreRefusedByName) {
   for (const BadFlag& bad : cases) {
     SCOPED_TRACE(bad.part);
     expect_error(troika_run(bad.arguments), kUsage, bad.part);
+  }
+}
+
+TEST(Flags, AContextBeyondTheTrainedOneIsWarnedOfOnce) {
+  for (const char* verb : {"run", "perplexity"}) {
+    const auto with_context = [verb](const char* context) {
+      std::vector<std::string> arguments = {verb, "-m", tiny_model(), "-p", "a b", "-c", context};
+      if (std::string(verb) == "run") arguments.insert(arguments.end(), {"-n", "1"});
+      const Outcome outcome = troika_run(arguments);
+      EXPECT_EQ(outcome.exit_code, 0) << verb;
+      return outcome.err;
+    };
+    const std::string err = with_context("2049");
+    const std::string warning = "warning: the context of 2049 tokens is longer than the 2048";
+    EXPECT_THAT(err, HasSubstr(warning)) << verb;
+    EXPECT_EQ(err.find("warning: the context"), err.rfind("warning: the context")) << verb;
+    EXPECT_THAT(with_context("2048"), Not(HasSubstr("warning: the context"))) << verb;
   }
 }
 

@@ -42,6 +42,15 @@ Status check(const EngineOptions& options) {
   return {};
 }
 
+// Within the window, attention to all tokens is attention to those of the window.
+Status check_window(const model::HyperParameters& model, int64_t context) {
+  if (model.sliding_window == 0 || context <= model.sliding_window) return {};
+  return make_error(ErrorCode::kUnsupported,
+                    "a context of {} tokens is longer than the model's attention window of {}, and "
+                    "sliding it is not supported: use -c {} or less",
+                    context, model.sliding_window, model.sliding_window);
+}
+
 Result<device::KvLayout> kv_layout(const graph::Graph& graph, const EngineOptions& options) {
   device::KvLayout layout;
   layout.type = options.kv_type;
@@ -96,6 +105,7 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineO
   s.options = options;
   if (s.options.context == 0) s.options.context = s.model.hyper_parameters().n_ctx_train;
   RETURN_IF_ERROR(check(s.options));
+  RETURN_IF_ERROR(check_window(s.model.hyper_parameters(), s.options.context));
   // A pass is never longer than the context.
   s.options.batch_rows =
       std::min(s.options.batch_rows, s.options.context * s.options.max_sequences);

@@ -42,10 +42,6 @@ Result<NllResult> Engine::score(std::span<const model::TokenId> ids,
   }
   NllResult result;
   const TimePoint start = system_clock().now();
-  if (s.options.context < 2) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "in a context of 1 token nothing can be predicted: raise -c");
-  }
   s.drop_bench();
   const auto window = static_cast<size_t>(s.options.context);
   const auto piece = static_cast<size_t>(std::min(s.options.batch_rows, s.options.max_logit_rows));

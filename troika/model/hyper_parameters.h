@@ -32,8 +32,8 @@ struct HyperParameters {
   // the tensor rope_freqs.weight); empty or rope_dim / 2 long.
   std::vector<float> rope_factors;
 
-  // Tokens that attention looks back, as the file says; 0: all. Attention here always sees all
-  // tokens, so contexts longer than the window are not what such a model was trained for.
+  // Tokens that attention sees, as the file says; 0: all. Attention here always sees all tokens, so
+  // an engine refuses a context longer than the window.
   int64_t sliding_window = 0;
 
   int64_t q_width() const { return n_heads * head_dim; }
