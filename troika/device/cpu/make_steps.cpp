@@ -23,21 +23,35 @@ BoundOp bind(const Program& program, const Op& op) {
   return bound;
 }
 
+// Whether two tensors share memory: one may be a window of the other, or both of a third.
+bool overlap(const graph::Graph& graph, TensorId a, TensorId b) {
+  const auto root = [&](TensorId id) {
+    const TensorId of = graph.tensor(id).window_of;
+    return of < 0 ? id : of;
+  };
+  const graph::Tensor& first = graph.tensor(a);
+  const graph::Tensor& second = graph.tensor(b);
+  return root(a) == root(b) && first.window_begin < second.window_begin + second.width &&
+         second.window_begin < first.window_begin + first.width;
+}
+
+bool any_overlaps(const Program& program, const std::vector<TensorId>& list, TensorId tensor) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](TensorId other) { return overlap(*program.graph, other, tensor); });
+}
+
 // True if nobody but `reader` reads `tensor`.
 bool read_only_by(const Program& program, TensorId tensor, const Op& reader) {
-  if (std::find(program.outputs.begin(), program.outputs.end(), tensor) != program.outputs.end()) {
-    return false;
-  }
+  if (any_overlaps(program, program.outputs, tensor)) return false;
   return std::none_of(program.ops.begin(), program.ops.end(), [&](graph::OpId id) {
     const Op& op = program.graph->op(id);
-    return &op != &reader &&
-           std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end();
+    return &op != &reader && any_overlaps(program, op.inputs, tensor);
   });
 }
 
 bool writes(const Program& program, const Step& step, TensorId tensor) {
   return std::any_of(step.ops.begin(), step.ops.end(), [&](const BoundOp& bound) {
-    return bound.output == index_of(program, tensor);
+    return overlap(*program.graph, program.tensors[static_cast<size_t>(bound.output)], tensor);
   });
 }
 

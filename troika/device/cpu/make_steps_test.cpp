@@ -42,6 +42,13 @@ class Sketch {
     return make_steps(program_);
   }
   void set_logits(TensorId id) { graph_.logits = id; }
+  void make_window(TensorId tensor, TensorId of, int64_t begin) {
+    graph_.tensors[static_cast<size_t>(tensor)].window_of = of;
+    graph_.tensors[static_cast<size_t>(tensor)].window_begin = begin;
+  }
+  void set_width(TensorId tensor, int64_t width) {
+    graph_.tensors[static_cast<size_t>(tensor)].width = width;
+  }
 
  private:
   TensorId tensor(RowCount rows, graph::OpId producer) {
@@ -246,6 +253,31 @@ TEST(MakeSteps, KeepsTokensAndWantedRowsApart) {
   EXPECT_EQ(steps[0].rows, RowCount::kTokens);
   EXPECT_EQ(steps[1].rows, RowCount::kLogits);
   EXPECT_EQ(steps[1].ops.size(), 2u);
+}
+
+TEST(MakeSteps, AProductOfAFrameWaitsForThoseThatWriteItsWindows) {
+  Sketch s;
+  const TensorId x = s.input();
+  const TensorId frame = s.input();
+  s.set_width(frame, 64);
+  s.make_window(s.product(x), frame, 0);
+  s.make_window(s.product(x), frame, 32);
+  s.product(frame);
+  const auto steps = s.steps();
+  ASSERT_EQ(kinds(steps), (Kinds{StepKind::kMatMuls, StepKind::kMatMuls}));
+  EXPECT_EQ(steps[0].ops.size(), 2u);
+}
+
+TEST(MakeSteps, FoldsNothingThatOthersReadAsPartOfAFrame) {
+  Sketch s;
+  const TensorId x = s.input();
+  const TensorId frame = s.input();
+  s.set_width(frame, 64);
+  const TensorId product = s.product(x);
+  s.make_window(product, frame, 32);
+  s.op(OpKind::kAdd, {x, product});
+  s.set_logits(frame);
+  EXPECT_EQ(kinds(s.steps()), (Kinds{StepKind::kMatMuls, StepKind::kRows}));
 }
 
 }  // namespace
