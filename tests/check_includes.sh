@@ -16,6 +16,7 @@ declare -A may=(
 )
 may[troika/device/cpu]="${may[troika/device]} troika/device troika/device/cpu/kernels"
 may[troika/device/conformance]="${may[troika/device]} troika/device"
+may[troika/device/check]="${may[troika/device]} troika/device troika/device/conformance"
 may[troika/device/registry]="${may[troika/device/cpu]} troika/device/cpu"
 may[troika/profile]="troika/base troika/device troika/device/registry troika/device/cpu/kernels"
 may[troika/plan]="${may[troika/device]} troika/device"

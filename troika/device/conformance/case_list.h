@@ -18,8 +18,9 @@ class CaseList {
  public:
   CaseList(std::string group, const DeviceInfo& info);
 
-  // `body` puts the operators in and names the outputs.
-  void add(std::string name, BatchPlan batch, std::function<void(ProblemBuilder&)> body);
+  // `body` puts the operators in and names the outputs; `round` is as Case::round.
+  void add(std::string name, BatchPlan batch, std::function<void(ProblemBuilder&)> body,
+           int round = 0);
 
   const DeviceInfo& info() const { return info_; }
   // The standard length that cases walk around: one about as long as a KV block.

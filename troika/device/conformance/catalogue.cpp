@@ -41,14 +41,17 @@ CaseList::CaseList(std::string group, const DeviceInfo& info)
   }
 }
 
-void CaseList::add(std::string name, BatchPlan batch, std::function<void(ProblemBuilder&)> body) {
+void CaseList::add(std::string name, BatchPlan batch, std::function<void(ProblemBuilder&)> body,
+                   int round) {
   batch.contiguous_blocks = !info_.paged_attention;
   const std::string seed = group_ + " " + name;
-  cases_.push_back({group_, std::move(name), [seed, batch, body = std::move(body)] {
+  cases_.push_back({group_, std::move(name),
+                    [seed, batch, body = std::move(body)] {
                       ProblemBuilder builder(seed);
                       body(builder);
                       return builder.finish(batch);
-                    }});
+                    },
+                    round});
 }
 
 int64_t CaseList::n_cut(int64_t value) const { return round_up(value, info_.n_tile); }

@@ -15,6 +15,8 @@ struct Case {
   std::string group;  // the operator's name, or "stage" for several in one program
   std::string name;   // "Q4_0 160x96, 31 rows"
   std::function<std::shared_ptr<Problem>()> build;
+  // When a quick check runs it: 1 first, then 2 and 3, as long as there is time; 0: never.
+  int round = 0;
 };
 
 // Groups in the order of the graph's operators, "stage" last.

@@ -12,6 +12,11 @@ struct Shape {
   int64_t k = 0;
 };
 
+// The round of a quick check for the most common type, and for the others.
+int usual(TensorType type, int round, int others) {
+  return type == TensorType::kQ4_0 ? round : others;
+}
+
 bool is_plain(TensorType type) { return model::traits(type).block_weights == 1; }
 
 void add_shapes(CaseList& list, TensorType type) {
@@ -19,11 +24,16 @@ void add_shapes(CaseList& list, TensorType type) {
   if (is_plain(type)) shapes.push_back({70, 100});
   for (const Shape shape : shapes) {
     for (const int64_t rows : list.row_counts()) {
-      list.add(fmt::format("{} {}x{}, {} rows", type_name(type), shape.n, shape.k, rows),
-               prompt(rows), [=](ProblemBuilder& b) {
-                 const TensorId x = b.input(shape.k, Spread::kOutliers);
-                 b.output(b.mat_mul(x, type, shape.n, shape.k));
-               });
+      list.add(
+          fmt::format("{} {}x{}, {} rows", type_name(type), shape.n, shape.k, rows), prompt(rows),
+          [=](ProblemBuilder& b) {
+            const TensorId x = b.input(shape.k, Spread::kOutliers);
+            b.output(b.mat_mul(x, type, shape.n, shape.k));
+          },
+          shape.n == 160 ? (rows == 1                  ? 3
+                            : rows == list.most_rows() ? usual(type, 1, 2)
+                                                       : 0)
+                         : 0);
     }
   }
   list.add(fmt::format("{} 576x1536, 5 rows", type_name(type)), prompt(5),
@@ -41,11 +51,12 @@ void add_n_slices(CaseList& list, TensorType type) {
       {0, first, 0}, {first, second - first, 0}, {second, kLast, 0}, {first, all - first, 0}};
   for (const WeightSlice& slice : slices) {
     for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
-      list.add(fmt::format("{} outputs {} to {} of {}, {} rows", type_name(type), slice.n_begin,
-                           slice.n_begin + slice.n - 1, all, rows),
-               prompt(rows), [=](ProblemBuilder& b) {
-                 b.output(b.mat_mul(b.input(kCols), type, all, kCols, slice));
-               });
+      list.add(
+          fmt::format("{} outputs {} to {} of {}, {} rows", type_name(type), slice.n_begin,
+                      slice.n_begin + slice.n - 1, all, rows),
+          prompt(rows),
+          [=](ProblemBuilder& b) { b.output(b.mat_mul(b.input(kCols), type, all, kCols, slice)); },
+          slice.n_begin == first && rows > 1 ? usual(type, 2, 0) : 0);
     }
   }
 }
@@ -62,12 +73,15 @@ void add_k_slices(CaseList& list, TensorType type) {
   for (const Inputs k :
        {Inputs{0, first}, Inputs{first, second}, Inputs{second, all}, Inputs{first, all}}) {
     for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
-      list.add(fmt::format("{} inputs {} to {} of {}, {} rows", type_name(type), k.begin, k.end - 1,
-                           all, rows),
-               prompt(rows), [=](ProblemBuilder& b) {
-                 const TensorId x = b.input(k.end - k.begin, Spread::kOutliers);
-                 b.output(b.mat_mul(x, type, kOutputs, all, {0, 0, k.begin}));
-               });
+      list.add(
+          fmt::format("{} inputs {} to {} of {}, {} rows", type_name(type), k.begin, k.end - 1, all,
+                      rows),
+          prompt(rows),
+          [=](ProblemBuilder& b) {
+            const TensorId x = b.input(k.end - k.begin, Spread::kOutliers);
+            b.output(b.mat_mul(x, type, kOutputs, all, {0, 0, k.begin}));
+          },
+          k.begin == first && rows > 1 ? usual(type, 2, 0) : 0);
     }
   }
   const int64_t n_begin = list.n_cut(32);
@@ -81,12 +95,14 @@ void add_k_slices(CaseList& list, TensorType type) {
 
 void add_windows(CaseList& list, TensorType type) {
   for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
-    list.add(fmt::format("{} from and to windows, {} rows", type_name(type), rows), prompt(rows),
-             [=](ProblemBuilder& b) {
-               const TensorId x = b.window(b.input(224, Spread::kOutliers), 64, 96);
-               b.write_next_to(b.window(b.frame(256), 32, 160));
-               b.output(b.mat_mul(x, type, 160, 96));
-             });
+    list.add(
+        fmt::format("{} from and to windows, {} rows", type_name(type), rows), prompt(rows),
+        [=](ProblemBuilder& b) {
+          const TensorId x = b.window(b.input(224, Spread::kOutliers), 64, 96);
+          b.write_next_to(b.window(b.frame(256), 32, 160));
+          b.output(b.mat_mul(x, type, 160, 96));
+        },
+        usual(type, 3, 0));
   }
   list.add(fmt::format("{} three products into one frame", type_name(type)),
            prompt(list.most_rows()), [=](ProblemBuilder& b) {

@@ -14,8 +14,10 @@ void add_embed(CaseList& list) {
   for (const TensorType type : kWeightTypes) {
     for (const int64_t width : kWidths) {
       for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
-        list.add(fmt::format("{} 300x{}, {} rows", type_name(type), width, rows), ragged(rows),
-                 [=](ProblemBuilder& b) { b.output(b.embed(type, 300, width)); });
+        list.add(
+            fmt::format("{} 300x{}, {} rows", type_name(type), width, rows), ragged(rows),
+            [=](ProblemBuilder& b) { b.output(b.embed(type, 300, width)); },
+            width == 96 && rows > 1 ? (type == TensorType::kQ4_0 ? 1 : 3) : 0);
       }
     }
   }
@@ -24,12 +26,15 @@ void add_embed(CaseList& list) {
 void add_rope_table(CaseList& list) {
   for (const int64_t rope_dim : {64, 22, 2}) {
     for (const int64_t rows : list.row_counts()) {
-      list.add(fmt::format("{} angles, {} rows", rope_dim / 2, rows), ragged(rows),
-               [=](ProblemBuilder& b) { b.output(b.rope_table(rope_dim)); });
+      list.add(
+          fmt::format("{} angles, {} rows", rope_dim / 2, rows), ragged(rows),
+          [=](ProblemBuilder& b) { b.output(b.rope_table(rope_dim)); },
+          rope_dim == 64 && rows == list.most_rows() ? 1 : 0);
     }
     // Where a float no longer holds an angle.
-    list.add(fmt::format("{} angles, position 100000", rope_dim / 2), prompt(3, 100000),
-             [=](ProblemBuilder& b) { b.output(b.rope_table(rope_dim)); });
+    list.add(
+        fmt::format("{} angles, position 100000", rope_dim / 2), prompt(3, 100000),
+        [=](ProblemBuilder& b) { b.output(b.rope_table(rope_dim)); }, rope_dim == 64 ? 2 : 0);
   }
 }
 
@@ -42,8 +47,10 @@ void add_rms_norm(CaseList& list) {
                               Named{Spread::kSmall, "small"}, Named{Spread::kHuge, "huge"}}) {
     for (const int64_t width : kWidths) {
       for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
-        list.add(fmt::format("{}, {} values, {} rows", width, values.name, rows), prompt(rows),
-                 [=](ProblemBuilder& b) { b.output(b.rms_norm(b.input(width, values.spread))); });
+        list.add(
+            fmt::format("{}, {} values, {} rows", width, values.name, rows), prompt(rows),
+            [=](ProblemBuilder& b) { b.output(b.rms_norm(b.input(width, values.spread))); },
+            width == 96 && rows > 1 ? (values.spread == Spread::kOutliers ? 1 : 2) : 0);
       }
     }
   }
@@ -62,10 +69,13 @@ void add_rms_norm(CaseList& list) {
 void add_silu_mul(CaseList& list) {
   for (const int64_t width : {int64_t{96}, int64_t{160}, int64_t{1536}}) {
     for (const int64_t rows : list.row_counts()) {
-      list.add(fmt::format("{}, {} rows", width, rows), prompt(rows), [=](ProblemBuilder& b) {
-        const TensorId gate = b.input(width, Spread::kOutliers);
-        b.output(b.silu_mul(gate, b.input(width)));
-      });
+      list.add(
+          fmt::format("{}, {} rows", width, rows), prompt(rows),
+          [=](ProblemBuilder& b) {
+            const TensorId gate = b.input(width, Spread::kOutliers);
+            b.output(b.silu_mul(gate, b.input(width)));
+          },
+          width == 160 && rows == list.most_rows() ? 1 : 0);
     }
   }
   list.add("in and out of windows", prompt(list.most_rows()), [](ProblemBuilder& b) {
@@ -81,14 +91,16 @@ void add_sums(CaseList& list) {
   for (const int terms : {2, 3, 5}) {
     for (const int64_t width : kWidths) {
       for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
-        list.add(fmt::format("{} terms of {}, {} rows", terms, width, rows), prompt(rows),
-                 [=](ProblemBuilder& b) {
-                   std::vector<TensorId> inputs;
-                   for (int i = 0; i < terms; ++i) {
-                     inputs.push_back(b.input(width, i == 0 ? Spread::kHuge : Spread::kOutliers));
-                   }
-                   b.output(b.add(inputs));
-                 });
+        list.add(
+            fmt::format("{} terms of {}, {} rows", terms, width, rows), prompt(rows),
+            [=](ProblemBuilder& b) {
+              std::vector<TensorId> inputs;
+              for (int i = 0; i < terms; ++i) {
+                inputs.push_back(b.input(width, i == 0 ? Spread::kHuge : Spread::kOutliers));
+              }
+              b.output(b.add(inputs));
+            },
+            width == 576 && rows > 1 ? (terms == 3 ? 1 : 3) : 0);
       }
     }
   }
@@ -109,12 +121,14 @@ void add_concat(CaseList& list) {
   const std::vector<int64_t> lists[] = {{96, 160, 32}, {576}, {66, 22, 1, 7}, {64, 64}};
   for (const std::vector<int64_t>& widths : lists) {
     for (const int64_t rows : list.row_counts()) {
-      list.add(fmt::format("{}, {} rows", fmt::join(widths, "+"), rows), prompt(rows),
-               [=](ProblemBuilder& b) {
-                 std::vector<TensorId> parts;
-                 for (const int64_t width : widths) parts.push_back(b.input(width));
-                 b.output(b.concat(parts));
-               });
+      list.add(
+          fmt::format("{}, {} rows", fmt::join(widths, "+"), rows), prompt(rows),
+          [=](ProblemBuilder& b) {
+            std::vector<TensorId> parts;
+            for (const int64_t width : widths) parts.push_back(b.input(width));
+            b.output(b.concat(parts));
+          },
+          widths.size() == 3 && rows == list.most_rows() ? 1 : 0);
     }
   }
   list.add("windows, joined in another order", prompt(list.most_rows()), [](ProblemBuilder& b) {
@@ -135,9 +149,11 @@ void add_gather_rows(CaseList& list) {
         batch.logit_rows = wanted;
         batch.first_logit_row = first;
         if (first + static_cast<int64_t>(wanted.size()) > list.length()) continue;
-        list.add(fmt::format("rows {} of {}, {} wide, from row {} on", fmt::join(wanted, " "),
-                             list.length(), width, first),
-                 batch, [=](ProblemBuilder& b) { b.output(b.gather_rows(b.input(width))); });
+        list.add(
+            fmt::format("rows {} of {}, {} wide, from row {} on", fmt::join(wanted, " "),
+                        list.length(), width, first),
+            batch, [=](ProblemBuilder& b) { b.output(b.gather_rows(b.input(width))); },
+            width == 96 && wanted.size() == 3 ? (first == 0 ? 1 : 3) : 0);
       }
     }
   }

@@ -65,7 +65,7 @@ TensorId add_g2(ProblemBuilder& b, const Layer& layer, TensorId attention, Tenso
   return add_mlp(b, layer, b.add({residual, projected}));
 }
 
-void add_stages(CaseList& list, const Layer& layer, int64_t rows) {
+void add_stages(CaseList& list, const Layer& layer, int64_t rows, int round = 0) {
   const auto name = [&](std::string_view stage) {
     return fmt::format("{}: {}, {} rows", stage, describe(layer), rows);
   };
@@ -86,12 +86,15 @@ void add_stages(CaseList& list, const Layer& layer, int64_t rows) {
     const TensorId attention = b.input(layer.n_heads * layer.head_dim);
     b.output(add_g2(b, layer, attention, b.input(layer.hidden, Spread::kOutliers)));
   });
-  list.add(name("layer"), ragged(rows), [=](ProblemBuilder& b) {
-    cache(b);
-    const TensorId residual = b.input(layer.hidden, Spread::kOutliers);
-    const G1 g1 = add_g1(b, layer, residual, b.rope_table_input(layer.head_dim));
-    b.output(add_g2(b, layer, add_attention(b, layer, g1), residual));
-  });
+  list.add(
+      name("layer"), ragged(rows),
+      [=](ProblemBuilder& b) {
+        cache(b);
+        const TensorId residual = b.input(layer.hidden, Spread::kOutliers);
+        const G1 g1 = add_g1(b, layer, residual, b.rope_table_input(layer.head_dim));
+        b.output(add_g2(b, layer, add_attention(b, layer, g1), residual));
+      },
+      round);
 }
 
 // gate and up along N, down along K on the same slice: a partial sum comes out.
@@ -101,14 +104,16 @@ void add_paired_cuts(CaseList& list, TensorType type) {
   const int64_t n = list.k_cut(list.n_cut(96));
   if (begin % list.info().n_tile != 0 || n % list.info().n_tile != 0) return;
   const int64_t ffn = begin + n + 32;
-  list.add(fmt::format("MLP by halves: {}", type_name(type)), prompt(list.most_rows()),
-           [=](ProblemBuilder& b) {
-             const TensorId x = b.rms_norm(b.input(kHidden, Spread::kOutliers));
-             const TensorId gate = b.mat_mul(x, type, ffn, kHidden, {begin, n, 0});
-             const TensorId up = b.mat_mul(x, type, ffn, kHidden, {begin, n, 0});
-             const TensorId mid = b.silu_mul(gate, up);
-             b.output(b.mat_mul(mid, type, kHidden, ffn, {0, 0, begin}));
-           });
+  list.add(
+      fmt::format("MLP by halves: {}", type_name(type)), prompt(list.most_rows()),
+      [=](ProblemBuilder& b) {
+        const TensorId x = b.rms_norm(b.input(kHidden, Spread::kOutliers));
+        const TensorId gate = b.mat_mul(x, type, ffn, kHidden, {begin, n, 0});
+        const TensorId up = b.mat_mul(x, type, ffn, kHidden, {begin, n, 0});
+        const TensorId mid = b.silu_mul(gate, up);
+        b.output(b.mat_mul(mid, type, kHidden, ffn, {0, 0, begin}));
+      },
+      type == TensorType::kQ4_0 ? 3 : 0);
 }
 
 // What others read of the middle of a stage must be written, too.
@@ -172,11 +177,13 @@ void add_input_and_head(CaseList& list) {
     b.output(b.rope_table(32));
   });
   for (const TensorType type : kWeightTypes) {
-    list.add(fmt::format("head: {}", type_name(type)), ragged(list.most_rows()),
-             [=](ProblemBuilder& b) {
-               const TensorId x = b.rms_norm(b.gather_rows(b.input(96, Spread::kOutliers)));
-               b.output(b.mat_mul(x, type, 300, 96));
-             });
+    list.add(
+        fmt::format("head: {}", type_name(type)), ragged(list.most_rows()),
+        [=](ProblemBuilder& b) {
+          const TensorId x = b.rms_norm(b.gather_rows(b.input(96, Spread::kOutliers)));
+          b.output(b.mat_mul(x, type, 300, 96));
+        },
+        type == TensorType::kQ4_0 ? 3 : 0);
   }
 }
 
@@ -186,7 +193,9 @@ void add_stage_cases(CaseList& list) {
   for (const TensorType type : kWeightTypes) {
     Layer layer;
     layer.type = type;
-    for (const int64_t rows : {int64_t{1}, list.most_rows()}) add_stages(list, layer, rows);
+    for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
+      add_stages(list, layer, rows, type == TensorType::kQ4_0 ? (rows == 1 ? 3 : 2) : 0);
+    }
     add_paired_cuts(list, type);
   }
   for (const int64_t rows : list.row_counts()) {

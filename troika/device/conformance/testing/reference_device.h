@@ -53,9 +53,9 @@ class ReferenceDevice final : public Device {
         queue_("reference", {}, system_clock(), [this](const Kernel& kernel, const Bindings& b) {
           return run(static_cast<const ReferenceKernel&>(kernel).program, b);
         }) {
-    info_.name = "reference";
+    info_.name = std::string("reference");
     info_.kind = DeviceKind::kNpu;
-    info_.version = "1";
+    info_.version = std::string("1");
     info_.standard_rows = std::move(standard_rows);
     info_.exact = precision == Precision::kDouble;
   }
