@@ -3,10 +3,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "troika/graph/graph.h"
 #include "troika/model/testing/tiny_model.h"
 #include "troika/plan/plan.h"
+#include "troika/plan/testing/random_plan.h"
 
 int main(int argc, char** argv) {
   using namespace troika;
@@ -24,9 +26,11 @@ int main(int argc, char** argv) {
   two.devices.push_back("cpu@1");
   two.buckets.push_back(two.buckets[0]);
   two.buckets[1].max_rows = 64;
-  two.buckets[1].placements[1].device = "cpu@1";
+  two.buckets[1].placements[1].parts[0].device = "cpu@1";
+  std::mt19937 random(1);
+  plan::Plan three = plan::testing::random_plan(*graph, {"cpu@0", "cpu@1"}, 64, random);
   int number = 0;
-  for (const plan::Plan* plan : {&one, &two}) {
+  for (const plan::Plan* plan : {&one, &two, &three}) {
     std::ofstream out(folder / ("plan-" + std::to_string(++number) + ".json"), std::ios::binary);
     out << plan::to_json(*plan);
     if (!out.flush()) {

@@ -8,6 +8,7 @@
 // Errors come as Results or through the fence; no exception leaves a device's folder.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -85,6 +86,9 @@ struct Program {
   std::vector<graph::TensorId> tensors;
   std::vector<graph::TensorId> outputs;
   int64_t max_rows = 0;  // one of DeviceInfo::standard_rows, if it has any
+  // Of a product the input stays in place and the weight streams past it, on devices that can
+  // choose.
+  bool input_stationary = false;
 };
 
 // A compiled Program. Belongs to the device that compiled it and must not outlive it.
@@ -95,14 +99,17 @@ class Kernel {
   mutable Duration usual_wait{};
 };
 
-struct SubmitOptions {
-  Duration delay{};      // a planned pause between the last wait and the start
-  bool may_poll = true;  // false: waits block at once
-};
-
 struct Bindings {
   std::span<const TensorView> tensors;  // in the order of Program::tensors
   const BatchView* batch = nullptr;
+};
+
+struct SubmitOptions {
+  Duration delay{};      // a planned pause between the last wait and the start
+  bool may_poll = true;  // false: waits block at once
+  // Shared by the tasks of one pass: set by the device whose task fails, and from then on no task
+  // of the pass is run. Lives as long as the bindings.
+  std::atomic<bool>* spoiled = nullptr;
 };
 
 // On the clock given to the device when it was opened.
@@ -136,9 +143,11 @@ class Device {
 
   virtual Result<std::unique_ptr<Kernel>> compile(const Program& program) = 0;
 
-  // Queues the kernel behind everything submitted before and behind `waits`. The bindings' arrays,
-  // the kernel and the devices waited for must live until the fence is reached or this device is
-  // closed. kDeviceFailed if the device is lost.
+  // Queues the kernel behind everything submitted before and behind `waits`. If what it waits for
+  // fails, it is skipped: its fence is reached, so that nobody hangs, and its results mean nothing;
+  // the failed fence and `spoiled` tell. The bindings' arrays, the kernel and the devices waited
+  // for must live until the fence is reached or this device is closed. kDeviceFailed if the device
+  // is lost.
   virtual Result<Fence> submit(const Kernel& kernel, const Bindings& bindings,
                                std::span<const Fence> waits, const SubmitOptions& options = {}) = 0;
 
@@ -149,6 +158,8 @@ class Device {
   // Stops using a device that hangs or lies: nothing is submitted any more, waiting fences fail.
   // Waits a second at most for the running task. Any thread may call it.
   virtual void abandon(Error reason) = 0;
+  // True once the device has failed or was abandoned: it accepts nothing any more.
+  virtual bool lost() const = 0;
   // True if a task still ran when abandon() returned: it may write to its buffers at any time, so
   // they, the kernels and the device must be kept for ever (see quarantine.h).
   virtual bool stuck() const = 0;

@@ -77,6 +77,11 @@ DeviceStats WorkQueue::stats() const {
   return stats_;
 }
 
+bool WorkQueue::lost() const {
+  const std::lock_guard lock(mutex_);
+  return abandoned_;
+}
+
 bool WorkQueue::stuck() const {
   const std::lock_guard lock(mutex_);
   return stuck_;
@@ -158,7 +163,7 @@ Status WorkQueue::pause(const Task& task, TaskTimes& times) {
   return {};
 }
 
-// What was queued behind a task that cannot run cannot run either.
+// A device whose task failed is not to be trusted with another.
 void WorkQueue::give_up(Error reason) {
   bool closing = false;
   {
@@ -172,14 +177,21 @@ void WorkQueue::give_up(Error reason) {
 
 void WorkQueue::process(const Task& task) {
   TaskTimes& times = times_[task.value % kKeptTimes];
-  Status done = wait_for(task, times);
-  if (done) done = pause(task, times);
-  if (done) {
+  std::atomic<bool>* spoiled = task.options.spoiled;
+  bool sound = wait_for(task, times) && pause(task, times);
+  sound = sound && (spoiled == nullptr || !spoiled->load(std::memory_order_acquire));
+  if (sound) {
     times.start = clock_.now();
-    done = run_(*task.kernel, task.bindings);
+    Status done = run_(*task.kernel, task.bindings);
     times.end = clock_.now();
+    if (!done) {
+      if (spoiled != nullptr) spoiled->store(true, std::memory_order_release);
+      return give_up(std::move(done.error()));
+    }
+  } else {
+    if (spoiled != nullptr) spoiled->store(true, std::memory_order_release);
+    if (is_closing()) return;
   }
-  if (!done) return give_up(std::move(done.error()));
   {
     const std::lock_guard lock(mutex_);
     ++stats_.tasks;

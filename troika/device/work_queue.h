@@ -17,7 +17,7 @@
 
 namespace troika::device {
 
-// Threads: as Device. Implements the device's submit(), times(), abandon() and stuck().
+// Threads: as Device. Implements the device's submit(), times(), abandon(), lost() and stuck().
 class WorkQueue {
  public:
   // Runs one task on the worker thread; an error loses the device.
@@ -36,6 +36,7 @@ class WorkQueue {
   // `tasks`, `joins`, `waited` and `polled`.
   DeviceStats stats() const;
   void abandon(Error reason);
+  bool lost() const;
   bool stuck() const;
 
   // For compile(): waits for everything submitted, so that what tasks share may change;

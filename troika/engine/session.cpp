@@ -183,7 +183,7 @@ Result<Answer> Session::generate(std::span<const model::TokenId> prompt,
   RETURN_IF_ERROR(check(options.sampling));
   RETURN_IF_ERROR(check_prompt(prompt));
   s.drop_bench();
-  s.executor->reset_device_work();
+  s.executor->reset_work();
 
   Answer answer;
   answer.prompt_tokens = static_cast<int64_t>(prompt.size());

@@ -2,105 +2,258 @@
 
 #include <algorithm>
 
+#include "troika/plan/rows.h"
+#include "troika/plan/shares.h"
+#include "troika/plan/task_order.h"
+
 namespace troika::plan {
 namespace {
 
-bool covers(const Placement& placement, const graph::Op& op) {
-  return placement.stage == op.stage && placement.first_layer <= op.layer &&
-         op.layer <= placement.last_layer;
-}
+using graph::OpId;
+using graph::OpKind;
+using graph::Stage;
+using graph::TensorId;
 
-int32_t device_of(const Plan& plan, const RowsBucket& bucket, const graph::Op& op) {
-  const auto placement = std::find_if(bucket.placements.begin(), bucket.placements.end(),
-                                      [&](const Placement& p) { return covers(p, op); });
-  const auto device = std::find(plan.devices.begin(), plan.devices.end(), placement->device);
-  return static_cast<int32_t>(device - plan.devices.begin());
-}
+constexpr int32_t kNoTask = -1;
 
-void add_tensor(device::Program& program, graph::TensorId tensor) {
-  auto& tensors = program.tensors;
-  if (std::find(tensors.begin(), tensors.end(), tensor) == tensors.end()) tensors.push_back(tensor);
-}
+// A write that readers have to wait for: columns of a tensor, or heads of a layer's KV cache.
+struct Write {
+  Range span;
+  int32_t task = kNoTask;
+};
 
-void add_op(Task& task, const graph::Graph& graph, graph::OpId id) {
-  const graph::Op& op = graph.op(id);
-  task.program.ops.push_back(id);
-  for (const graph::TensorId input : op.inputs) add_tensor(task.program, input);
-  add_tensor(task.program, op.output);
-  if (op.kind == graph::OpKind::kEmbed) {
-    task.activation_bytes_per_row += graph::weight_bytes(graph, id);
-  } else {
-    task.weight_bytes += graph::weight_bytes(graph, id);
+// Groups the operators of a cut graph into tasks and finds what each waits for.
+//
+// Operators of one device, stage, layer and block form one task: few enough to queue cheaply, each
+// end a place where devices can meet. A task begins anew where an operator needs something of
+// another device that its beginning did not wait for, and ends where another device waits for it.
+class Grouping {
+ public:
+  Grouping(const Plan& plan, const CutGraph& cut, int64_t max_logit_rows,
+           std::span<const device::DeviceInfo> infos)
+      : cut_(cut),
+        max_logit_rows_(max_logit_rows),
+        infos_(infos),
+        order_(plan.devices.size()),
+        open_(plan.devices.size(), kNoTask),
+        writes_(cut.graph.tensors.size()),
+        kv_writes_(static_cast<size_t>(cut.graph.n_layers)) {}
+
+  Status run(std::vector<Task>& tasks) {
+    for (size_t i = 0; i < cut_.graph.ops.size(); ++i) {
+      RETURN_IF_ERROR(add(static_cast<OpId>(i), tasks));
+    }
+    return {};
   }
-  if (op.kind == graph::OpKind::kAttention) {
-    task.macs_per_key += graph::macs_per_row(graph, id, 1);
-  } else {
-    task.macs_per_row += graph::macs_per_row(graph, id, 0);
-  }
-  const graph::Tensor& out = graph.tensor(op.output);
-  task.activation_bytes_per_row += out.width * graph::dtype_bytes(out.type);
-}
 
-// A task waits for the last earlier task of each other device that writes something it reads.
-void find_waits(std::vector<Task>& tasks, size_t index, const std::vector<int32_t>& writer) {
-  Task& task = tasks[index];
-  for (const graph::TensorId tensor : task.program.tensors) {
-    const int32_t from = writer[static_cast<size_t>(tensor)];
-    if (from < 0 || static_cast<size_t>(from) == index) continue;
-    if (tasks[static_cast<size_t>(from)].device == task.device) continue;
-    if (std::find(task.waits.begin(), task.waits.end(), from) == task.waits.end()) {
-      task.waits.push_back(from);
+ private:
+  static TensorId memory_of(const graph::Graph& graph, TensorId id) {
+    const graph::Tensor& tensor = graph.tensor(id);
+    return tensor.window_of >= 0 ? tensor.window_of : id;
+  }
+
+  Range columns_of(TensorId id) const {
+    const graph::Tensor& tensor = cut_.graph.tensor(id);
+    // A tensor that only orders has one place.
+    return {tensor.window_begin, tensor.window_begin + std::max<int64_t>(tensor.width, 1)};
+  }
+
+  static void collect(const std::vector<Write>& writes, Range span, std::vector<int32_t>& tasks) {
+    for (const Write& write : writes) {
+      const bool overlap = write.span.begin < span.end && span.begin < write.span.end;
+      if (overlap) tasks.push_back(write.task);
     }
   }
-}
 
-// What others than the task itself read.
-void find_outputs(Task& task, const graph::Graph& graph) {
-  const auto in_task = [&](graph::OpId id) {
-    const auto& ops = task.program.ops;
-    return std::find(ops.begin(), ops.end(), id) != ops.end();
+  // Tasks that wrote what the operator reads.
+  std::vector<int32_t> needs(const graph::Op& op) const {
+    std::vector<int32_t> tasks;
+    for (const TensorId input : op.inputs) {
+      collect(writes_[static_cast<size_t>(memory_of(cut_.graph, input))], columns_of(input), tasks);
+    }
+    if (op.kind == OpKind::kAttention) {
+      // All earlier blocks' keys: whose they are is known only when the pass runs.
+      const int64_t first = op.heads.first_head / op.heads.group;
+      const int64_t last = (op.heads.first_head + op.heads.n_heads - 1) / op.heads.group;
+      collect(kv_writes_[static_cast<size_t>(op.layer)], {first, last + 1}, tasks);
+    }
+    std::sort(tasks.begin(), tasks.end());
+    tasks.erase(std::unique(tasks.begin(), tasks.end()), tasks.end());
+    return tasks;
+  }
+
+  // With a single block, all rows are the whole pass.
+  int32_t block_of(const Assignment& assignment) const {
+    return cut_.blocks.size() == 1 ? kWholePass : assignment.block;
+  }
+
+  Status add(OpId id, std::vector<Task>& tasks) {
+    const graph::Op& op = cut_.graph.op(id);
+    const Assignment& assignment = cut_.assignments[static_cast<size_t>(id)];
+    const auto device = static_cast<size_t>(assignment.device);
+    std::vector<int32_t> waits;
+    for (const int32_t other : needs(op)) {
+      if (order_.device(other) == assignment.device) continue;
+      if (open_[device] != kNoTask && order_.before(other, open_[device])) continue;
+      if (order_.before_next(other, assignment.device)) continue;
+      waits.push_back(other);
+    }
+    const bool fits = open_[device] != kNoTask && waits.empty() &&
+                      joins(tasks[static_cast<size_t>(open_[device])], op, assignment);
+    if (!fits) {
+      ASSIGN_OR_RETURN(Task task, begin(op, assignment));
+      open_[device] = order_.add(assignment.device);
+      add_waits(task, open_[device], waits);
+      tasks.push_back(std::move(task));
+    }
+    append(tasks[static_cast<size_t>(open_[device])], id);
+    record(op, open_[device]);
+    return {};
+  }
+
+  bool joins(const Task& task, const graph::Op& op, const Assignment& assignment) const {
+    return task.stage == op.stage && task.layer == op.layer && task.block == block_of(assignment) &&
+           task.program.input_stationary == assignment.input_stationary;
+  }
+
+  Result<Task> begin(const graph::Op& op, const Assignment& assignment) const {
+    Task task;
+    task.name = op.layer < 0 ? std::string(to_string(op.stage))
+                             : fmt::format("{} layer {}", to_string(op.stage), op.layer);
+    task.device = assignment.device;
+    task.stage = op.stage;
+    task.layer = op.layer;
+    task.block = block_of(assignment);
+    task.delay = std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double, std::micro>(assignment.delay_us));
+    task.program.graph = &cut_.graph;
+    task.program.input_stationary = assignment.input_stationary;
+    const int64_t rows =
+        op.stage == Stage::kHead
+            ? max_logit_rows_
+            : cut_.blocks[task.block == kWholePass ? 0 : static_cast<size_t>(task.block)].rows;
+    const device::DeviceInfo& info = infos_[static_cast<size_t>(assignment.device)];
+    task.program.max_rows = padded_rows(rows, info.standard_rows);
+    if (task.program.max_rows == 0) {
+      return make_error(ErrorCode::kUnsupported, "device {} has no length for {} rows of {}",
+                        info.name, rows, task.name);
+    }
+    return task;
+  }
+
+  void add_waits(Task& task, int32_t number, const std::vector<int32_t>& waits) {
+    // The latest first: it may imply the others.
+    for (auto other = waits.rbegin(); other != waits.rend(); ++other) {
+      if (order_.before(*other, number)) continue;
+      order_.wait(number, *other);
+      task.waits.push_back(*other);
+      // Who is waited for should not grow.
+      int32_t& open = open_[static_cast<size_t>(order_.device(*other))];
+      if (open == *other) open = kNoTask;
+    }
+    std::sort(task.waits.begin(), task.waits.end());
+  }
+
+  void append(Task& task, OpId id) const {
+    const graph::Graph& graph = cut_.graph;
+    const graph::Op& op = graph.op(id);
+    task.program.ops.push_back(id);
+    auto& tensors = task.program.tensors;
+    const auto add_tensor = [&](TensorId tensor) {
+      if (std::find(tensors.begin(), tensors.end(), tensor) != tensors.end()) return;
+      tensors.push_back(tensor);
+      task.activation_bytes_per_row +=
+          graph.tensor(tensor).width * graph::dtype_bytes(graph.tensor(tensor).type);
+    };
+    for (const TensorId input : op.inputs) add_tensor(input);
+    add_tensor(op.output);
+    if (op.kind == OpKind::kEmbed) {
+      task.activation_bytes_per_row += graph::weight_bytes(graph, id);
+    } else {
+      task.weight_bytes += graph::weight_bytes(graph, id);
+    }
+    if (op.kind == OpKind::kAttention) {
+      task.macs_per_key += graph::macs_per_row(graph, id, 1);
+    } else {
+      task.macs_per_row += graph::macs_per_row(graph, id, 0);
+    }
+    if (op.kind == OpKind::kConcat) {
+      const graph::Tensor& output = graph.tensor(op.output);
+      task.join_bytes_per_row += 2 * output.width * graph::dtype_bytes(output.type);
+    }
+  }
+
+  void record(const graph::Op& op, int32_t task) {
+    writes_[static_cast<size_t>(memory_of(cut_.graph, op.output))].push_back(
+        {columns_of(op.output), task});
+    if (op.kind == OpKind::kKvWrite) {
+      kv_writes_[static_cast<size_t>(op.layer)].push_back(
+          {{op.heads.first_head, op.heads.first_head + op.heads.n_heads}, task});
+    }
+  }
+
+  const CutGraph& cut_;
+  int64_t max_logit_rows_;
+  std::span<const device::DeviceInfo> infos_;
+  TaskOrder order_;
+  std::vector<int32_t> open_;                  // by device: the task that may still grow
+  std::vector<std::vector<Write>> writes_;     // by tensor with memory
+  std::vector<std::vector<Write>> kv_writes_;  // by layer
+};
+
+// What others than the task itself read, windows of it included.
+void find_outputs(const graph::Graph& graph, std::vector<Task>& tasks) {
+  const auto memory_of = [&](TensorId id) {
+    const TensorId of = graph.tensor(id).window_of;
+    return static_cast<size_t>(of >= 0 ? of : id);
   };
-  for (const graph::OpId id : task.program.ops) {
-    const graph::TensorId tensor = graph.op(id).output;
-    bool read_elsewhere = tensor == graph.logits;
-    for (size_t other = 0; other < graph.ops.size() && !read_elsewhere; ++other) {
-      const auto& inputs = graph.ops[other].inputs;
-      read_elsewhere = std::find(inputs.begin(), inputs.end(), tensor) != inputs.end() &&
-                       !in_task(static_cast<graph::OpId>(other));
+  // The only task that reads a tensor by the name it was written by: kNoTask if none, kSeveral.
+  constexpr int32_t kSeveral = -2;
+  std::vector<int32_t> reader(graph.tensors.size(), kNoTask);
+  // Read as a window, or as what its windows make up: a device would not find it.
+  std::vector<bool> read_otherwise(graph.tensors.size(), false);
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    for (const OpId id : tasks[t].program.ops) {
+      for (const TensorId input : graph.op(id).inputs) {
+        int32_t& only = reader[static_cast<size_t>(input)];
+        const auto number = static_cast<int32_t>(t);
+        only = only == kNoTask || only == number ? number : kSeveral;
+        if (graph.tensor(input).producer < 0) read_otherwise[memory_of(input)] = true;
+      }
     }
-    if (read_elsewhere) task.program.outputs.push_back(tensor);
+  }
+  read_otherwise[memory_of(graph.logits)] = true;
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    auto& program = tasks[t].program;
+    for (const OpId id : program.ops) {
+      const TensorId output = graph.op(id).output;
+      const bool inner = reader[static_cast<size_t>(output)] == static_cast<int32_t>(t) &&
+                         !read_otherwise[memory_of(output)];
+      const bool known = std::find(program.outputs.begin(), program.outputs.end(), output) !=
+                         program.outputs.end();
+      if (!inner && !known) program.outputs.push_back(output);
+    }
   }
 }
 
 }  // namespace
 
 Result<TaskList> lower(const Plan& plan, const RowsBucket& bucket, const graph::Graph& graph,
-                       int64_t max_logit_rows) {
+                       int64_t rows, int64_t max_logit_rows,
+                       std::span<const device::DeviceInfo> infos) {
   TaskList list;
-  list.memory = plan_memory(graph, bucket.max_rows, max_logit_rows);
-  std::vector<int32_t> writer(graph.tensors.size(), -1);
-  for (size_t i = 0; i < graph.ops.size(); ++i) {
-    const graph::Op& op = graph.ops[i];
-    // One task for each stage of each layer: few enough to queue cheaply, each one a place where
-    // devices can meet.
-    const bool same_place = !list.tasks.empty() && list.tasks.back().stage == op.stage &&
-                            list.tasks.back().layer == op.layer;
-    if (!same_place) {
-      Task task;
-      task.name = op.layer < 0 ? std::string(to_string(op.stage))
-                               : fmt::format("{} layer {}", to_string(op.stage), op.layer);
-      task.device = device_of(plan, bucket, op);
-      task.stage = op.stage;
-      task.layer = op.layer;
-      task.program.graph = &graph;
-      task.program.max_rows = bucket.max_rows;
-      list.tasks.push_back(std::move(task));
-    }
-    add_op(list.tasks.back(), graph, static_cast<graph::OpId>(i));
-    writer[static_cast<size_t>(op.output)] = static_cast<int32_t>(list.tasks.size() - 1);
+  list.rows = rows;
+  list.any_rows = same_for_all_rows(plan, bucket, infos);
+  const int64_t logit_rows = std::min(max_logit_rows, rows);
+  ASSIGN_OR_RETURN(CutGraph cut_graph, cut(plan, bucket, graph, rows, logit_rows, infos));
+  list.cut = std::make_unique<CutGraph>(std::move(cut_graph));
+  RETURN_IF_ERROR(Grouping(plan, *list.cut, logit_rows, infos).run(list.tasks));
+  find_outputs(list.cut->graph, list.tasks);
+  int64_t padded_logit_rows = logit_rows;
+  for (const device::DeviceInfo& info : infos) {
+    padded_logit_rows = std::max(padded_logit_rows, padded_rows(logit_rows, info.standard_rows));
   }
-  for (size_t i = 0; i < list.tasks.size(); ++i) find_waits(list.tasks, i, writer);
-  for (Task& task : list.tasks) find_outputs(task, graph);
+  list.memory = plan_memory(*list.cut, list.tasks, padded_logit_rows);
   return list;
 }
 

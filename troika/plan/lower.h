@@ -2,25 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "troika/base/clock.h"
 #include "troika/base/result.h"
 #include "troika/device/device.h"
 #include "troika/graph/graph.h"
+#include "troika/plan/cut_graph.h"
 #include "troika/plan/plan.h"
 
 namespace troika::plan {
 
-// A place in the activation memory: rows of `width` elements from `offset` on. Slots are shared by
-// tensors that are never alive together, so all layers use the same ones.
+// A place in the activation memory: rows of a tensor from `offset` on. Slots are shared by tensors
+// that are never alive together, so all layers use the same ones.
 struct Slot {
-  int64_t offset = 0;  // bytes, a multiple of 64
-  int64_t row_stride = 0;
+  int64_t offset = 0;      // bytes; a multiple of 64 unless the tensor is a window of another
+  int64_t row_stride = 0;  // bytes
 };
 
 struct MemoryPlan {
-  std::vector<Slot> slots;  // by tensor
+  std::vector<Slot> slots;  // by tensor of the cut graph
   int64_t bytes = 0;
 };
 
@@ -30,25 +34,35 @@ struct Task {
   int32_t device = 0;  // index into Plan::devices
   graph::Stage stage = graph::Stage::kInput;
   int32_t layer = -1;
+  int32_t block = kWholePass;  // the rows that it works on
   device::Program program;
   std::vector<int32_t> waits;  // earlier tasks on other devices
+  Duration delay{};            // a planned pause before it
   // Multiply-adds and bytes: fixed part, and part for every row.
   int64_t weight_bytes = 0;
   int64_t macs_per_row = 0;
   int64_t activation_bytes_per_row = 0;
-  int64_t macs_per_key = 0;  // Attention: for every key that a row sees
+  int64_t macs_per_key = 0;        // attention: for every key that a row sees
+  int64_t join_bytes_per_row = 0;  // of concatenations, which exist only because of the cuts
 };
 
 struct TaskList {
+  std::unique_ptr<CutGraph> cut;  // what the programs refer to
   std::vector<Task> tasks;
   MemoryPlan memory;
+  int64_t rows = 0;
+  // The tasks hold for any number of rows up to `rows`; else for exactly that.
+  bool any_rows = false;
 };
 
-// Places every tensor for passes of up to `max_rows` rows, `max_logit_rows` of which want logits.
-MemoryPlan plan_memory(const graph::Graph& graph, int64_t max_rows, int64_t max_logit_rows);
+// Places every tensor of a cut graph; tensors whose tasks are ordered one after the other by
+// `tasks` may share memory. `logit_rows` is how many rows a tensor of wanted rows has.
+MemoryPlan plan_memory(const CutGraph& cut, std::span<const Task> tasks, int64_t logit_rows);
 
-// The tasks of one bucket. The plan must have passed check().
+// The tasks of a pass of `rows` rows. The plan must have passed check(); `infos` are the facts of
+// Plan::devices, in that order. kUnsupported if a device cannot have these rows.
 Result<TaskList> lower(const Plan& plan, const RowsBucket& bucket, const graph::Graph& graph,
-                       int64_t max_logit_rows);
+                       int64_t rows, int64_t max_logit_rows,
+                       std::span<const device::DeviceInfo> infos);
 
 }  // namespace troika::plan

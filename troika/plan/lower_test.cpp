@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 #include <set>
+
+#include "troika/plan/testing/random_plan.h"
 
 namespace troika::plan {
 namespace {
 
+using graph::OpKind;
 using graph::RowCount;
 using graph::Stage;
 using graph::TensorId;
@@ -24,87 +28,27 @@ model::Model load(const std::string& name) {
   return *model::Model::load(std::string(TROIKA_SOURCE_DIR) + "/tests/models/" + name);
 }
 
-bool same_place(const graph::Op& a, const graph::Op& b) {
-  return a.stage == b.stage && a.layer == b.layer;
+// Devices of each kind: any rows and strides; static lengths; no strides.
+std::vector<device::DeviceInfo> three_devices() {
+  std::vector<device::DeviceInfo> infos(3);
+  infos[0].name = "a";
+  infos[0].n_tile = 16;
+  infos[1].name = "b";
+  infos[1].standard_rows = {1, 8, 32, 64};
+  infos[1].n_tile = 32;
+  infos[1].k_tile = 32;
+  infos[2].name = "c";
+  infos[2].standard_rows = {1, 16, 128};
+  infos[2].strided = false;
+  return infos;
 }
 
-// Operators [first, last] during which a tensor's memory must be its own: from the beginning of the
-// stage that writes it to the end of the last stage that reads it.
-std::pair<size_t, size_t> alive(const graph::Graph& graph, TensorId id) {
-  auto first = static_cast<size_t>(graph.tensor(id).producer);
-  size_t last = first;
-  for (size_t i = 0; i < graph.ops.size(); ++i) {
-    const auto& inputs = graph.ops[i].inputs;
-    if (std::find(inputs.begin(), inputs.end(), id) != inputs.end()) last = std::max(last, i);
-  }
-  if (id == graph.logits) last = graph.ops.size() - 1;
-  while (first > 0 && same_place(graph.ops[first - 1], graph.ops[first])) --first;
-  while (last + 1 < graph.ops.size() && same_place(graph.ops[last], graph.ops[last + 1])) ++last;
-  return {first, last};
-}
-
-int64_t bytes_of(const graph::Graph& graph, const MemoryPlan& plan, TensorId id, int64_t rows,
-                 int64_t logit_rows) {
-  const int64_t n = graph.tensor(id).rows == RowCount::kTokens ? rows : logit_rows;
-  return graph.tensor(id).width == 0 ? 0 : n * plan.slots[static_cast<size_t>(id)].row_stride;
-}
-
-bool overlap(int64_t a, int64_t a_bytes, int64_t b, int64_t b_bytes) {
-  return a_bytes > 0 && b_bytes > 0 && a < b + b_bytes && b < a + a_bytes;
-}
-
-TEST(PlanMemory, NoTwoTensorsAliveAtOnceOverlap) {
-  for (const char* name : kModels) {
-    const model::Model model = load(name);
-    const graph::Graph graph = *graph::build(model);
-    for (const auto& [rows, logit_rows] : std::vector<std::pair<int64_t, int64_t>>{
-             {1, 1}, {3, 1}, {7, 7}, {512, 1}, {33, 5}, {1, 1000}}) {
-      SCOPED_TRACE(fmt::format("{}, {} rows, {} of logits", name, rows, logit_rows));
-      const MemoryPlan plan = plan_memory(graph, rows, logit_rows);
-      ASSERT_EQ(plan.slots.size(), graph.tensors.size());
-      for (TensorId a = 0; a < static_cast<TensorId>(graph.tensors.size()); ++a) {
-        const Slot& slot = plan.slots[static_cast<size_t>(a)];
-        const int64_t a_bytes = bytes_of(graph, plan, a, rows, logit_rows);
-        ASSERT_EQ(slot.offset % 64, 0);
-        ASSERT_EQ(slot.row_stride % 64, 0);
-        ASSERT_GE(slot.row_stride, graph.tensor(a).width * int64_t{sizeof(float)});
-        ASSERT_GE(slot.offset, 0);
-        ASSERT_LE(slot.offset + a_bytes, plan.bytes);
-        const auto a_life = alive(graph, a);
-        for (TensorId b = 0; b < a; ++b) {
-          const auto b_life = alive(graph, b);
-          if (a_life.first > b_life.second || b_life.first > a_life.second) continue;
-          ASSERT_FALSE(overlap(slot.offset, a_bytes, plan.slots[static_cast<size_t>(b)].offset,
-                               bytes_of(graph, plan, b, rows, logit_rows)))
-              << graph.tensor(a).name << " and " << graph.tensor(b).name;
-        }
-      }
-    }
-  }
-}
-
-TEST(PlanMemory, LayersUseTheSameSlots) {
-  const model::Model model = load("q4_1-narrow-mlp.gguf");
-  const graph::Graph graph = *graph::build(model);
-  ASSERT_GE(graph.n_layers, 2);
-  // A graph of one layer: the same without the second one's operators would need as much.
-  const MemoryPlan plan = plan_memory(graph, 64, 1);
-  int64_t all = 0;
-  for (TensorId id = 0; id < static_cast<TensorId>(graph.tensors.size()); ++id) {
-    all += bytes_of(graph, plan, id, 64, 1);
-  }
-  EXPECT_LT(plan.bytes, all / 2);
-  std::map<std::string, std::set<int64_t>> offsets;
-  for (size_t i = 0; i < graph.tensors.size(); ++i) {
-    const std::string& name = graph.tensors[i].name;
-    if (name.rfind("blk.", 0) != 0 || graph.tensors[i].width == 0) continue;
-    const std::string part = name.substr(name.find('.', 4) + 1);
-    if (part == "q" || part == "k" || part == "v" || part == "gate" || part == "attention") {
-      offsets[part].insert(plan.slots[i].offset);
-    }
-  }
-  ASSERT_EQ(offsets.size(), 5u);
-  for (const auto& [part, places] : offsets) EXPECT_LE(places.size(), 2u) << part;
+Placement whole(Stage stage, int32_t layer, const std::string& device) {
+  Placement placement;
+  placement.stage = stage;
+  placement.first_layer = placement.last_layer = layer;
+  placement.parts = {{device}};
+  return placement;
 }
 
 // Layers alternate between two devices, attention on the other one than the rest.
@@ -115,39 +59,88 @@ Plan mixed_plan(const graph::Graph& graph) {
   placements.resize(2);
   for (int32_t layer = 0; layer < graph.n_layers; ++layer) {
     const std::string own = layer % 2 == 0 ? "b" : "a";
-    placements.push_back({Stage::kG1, layer, layer, Cut::kNone, own});
-    placements.push_back({Stage::kAttention, layer, layer, Cut::kNone, own == "a" ? "b" : "a"});
-    placements.push_back({Stage::kG2, layer, layer, Cut::kNone, own});
+    placements.push_back(whole(Stage::kG1, layer, own));
+    placements.push_back(whole(Stage::kAttention, layer, own == "a" ? "b" : "a"));
+    placements.push_back(whole(Stage::kG2, layer, own));
   }
   return plan;
 }
 
-TEST(Lower, CoversEachOperatorOnceInOrder) {
+std::vector<device::DeviceInfo> plain(size_t count) {
+  return std::vector<device::DeviceInfo>(count);
+}
+
+TEST(Lower, OneDeviceGetsTheGraphAsItIs) {
   for (const char* name : kModels) {
     SCOPED_TRACE(name);
     const model::Model model = load(name);
     const graph::Graph graph = *graph::build(model);
-    for (const Plan& plan : {single_device_plan(graph, "cpu", 64, "f32"), mixed_plan(graph)}) {
-      ASSERT_TRUE(check(plan, graph).has_value());
-      const auto list = lower(plan, plan.buckets[0], graph, 1);
-      ASSERT_TRUE(list.has_value());
-      EXPECT_EQ(list->tasks.size(), static_cast<size_t>(3 * graph.n_layers + 2));
-      graph::OpId next = 0;
+    const Plan plan = single_device_plan(graph, "cpu", 64, "f32");
+    const auto list = lower(plan, plan.buckets[0], graph, 64, 1, plain(1));
+    ASSERT_TRUE(list.has_value());
+    EXPECT_TRUE(list->any_rows);
+    EXPECT_EQ(list->tasks.size(), static_cast<size_t>(3 * graph.n_layers + 2));
+    size_t next = 0;
+    for (const Task& task : list->tasks) {
+      EXPECT_TRUE(task.waits.empty());
+      EXPECT_EQ(task.program.max_rows, task.stage == Stage::kHead ? 1 : 64);
+      for (const graph::OpId id : task.program.ops) {
+        const graph::Op& op = list->cut->graph.op(id);
+        ASSERT_LT(next, graph.ops.size());
+        EXPECT_EQ(op.kind, graph.ops[next].kind);
+        EXPECT_EQ(op.weight, graph.ops[next].weight);
+        EXPECT_EQ(op.stage, task.stage);
+        EXPECT_EQ(op.layer, task.layer);
+        ++next;
+        const auto& tensors = task.program.tensors;
+        EXPECT_EQ(std::count(tensors.begin(), tensors.end(), op.output), 1);
+      }
+    }
+    EXPECT_EQ(next, graph.ops.size());
+  }
+}
+
+// However a graph is cut, its products are done once: outputs, inputs and rows add up.
+TEST(Lower, EveryProductIsDoneOnce) {
+  std::mt19937 random(7);
+  for (const char* name : kModels) {
+    const model::Model model = load(name);
+    const graph::Graph graph = *graph::build(model);
+    for (int round = 0; round < 30; ++round) {
+      const int64_t rows = 1 + static_cast<int64_t>(random() % 90);
+      const Plan plan = testing::random_plan(graph, {"a", "b", "c"}, rows, random);
+      SCOPED_TRACE(fmt::format("{}, round {}, {} rows\n{}", name, round, rows, to_json(plan)));
+      ASSERT_TRUE(check(plan, graph).has_value()) << check(plan, graph).error().message;
+      const auto list = lower(plan, plan.buckets[0], graph, rows, 1, three_devices());
+      ASSERT_TRUE(list.has_value()) << list.error().message;
+      std::map<const model::Weight*, int64_t> macs;
+      int64_t macs_per_key = 0;
       for (const Task& task : list->tasks) {
-        EXPECT_EQ(task.program.max_rows, 64);
         for (const graph::OpId id : task.program.ops) {
-          EXPECT_EQ(id, next++);
-          EXPECT_EQ(graph.op(id).stage, task.stage);
-          EXPECT_EQ(graph.op(id).layer, task.layer);
-          const auto& tensors = task.program.tensors;
-          const auto listed = [&](TensorId t) {
-            return std::count(tensors.begin(), tensors.end(), t) == 1;
-          };
-          EXPECT_TRUE(listed(graph.op(id).output));
-          for (const TensorId input : graph.op(id).inputs) EXPECT_TRUE(listed(input));
+          const graph::Op& op = list->cut->graph.op(id);
+          const int32_t block = list->cut->assignments[static_cast<size_t>(id)].block;
+          const int64_t n =
+              block == kWholePass ? 1 : list->cut->blocks[static_cast<size_t>(block)].rows;
+          if (op.kind == OpKind::kMatMul) {
+            macs[op.weight] += n * graph::macs_per_row(list->cut->graph, id, 0);
+          }
+          if (op.kind == OpKind::kAttention) {
+            macs_per_key += n * graph::macs_per_row(list->cut->graph, id, 1);
+          }
         }
       }
-      EXPECT_EQ(next, static_cast<graph::OpId>(graph.ops.size()));
+      int64_t expected_per_key = 0;
+      for (size_t i = 0; i < graph.ops.size(); ++i) {
+        const graph::Op& op = graph.ops[i];
+        const int64_t n = op.stage == Stage::kHead ? 1 : rows;
+        if (op.kind == OpKind::kMatMul) {
+          EXPECT_EQ(macs[op.weight], n * op.weight->rows * op.weight->cols) << op.weight->name;
+        }
+        if (op.kind == OpKind::kAttention) {
+          expected_per_key += n * graph::macs_per_row(graph, static_cast<graph::OpId>(i), 1);
+        }
+      }
+      EXPECT_EQ(macs_per_key, expected_per_key);
     }
   }
 }
@@ -156,7 +149,7 @@ TEST(Lower, CountsTheWorkOfEveryOperator) {
   const model::Model model = load("f16-untied.gguf");
   const graph::Graph graph = *graph::build(model);
   const Plan plan = single_device_plan(graph, "cpu", 64, "f32");
-  const auto list = lower(plan, plan.buckets[0], graph, 1);
+  const auto list = lower(plan, plan.buckets[0], graph, 64, 1, plain(1));
   ASSERT_TRUE(list.has_value());
   int64_t macs = 0;
   int64_t macs_per_key = 0;
@@ -183,74 +176,194 @@ TEST(Lower, CountsTheWorkOfEveryOperator) {
 TEST(Lower, WaitsOnlyForWritersOnOtherDevices) {
   const model::Model model = load("q4_1-narrow-mlp.gguf");
   const graph::Graph graph = *graph::build(model);
-  const Plan one = single_device_plan(graph, "cpu", 64, "f32");
-  const auto alone = lower(one, one.buckets[0], graph, 1);
-  ASSERT_TRUE(alone.has_value());
-  for (const Task& task : alone->tasks) EXPECT_TRUE(task.waits.empty()) << task.name;
   const Plan two = mixed_plan(graph);
-  const auto list = lower(two, two.buckets[0], graph, 1);
+  const auto list = lower(two, two.buckets[0], graph, 64, 1, plain(2));
   ASSERT_TRUE(list.has_value());
   const std::vector<int32_t> devices = {0, 1, 0, 1, 0, 1, 0, 0};
-  // input; layer 0: G1 reads input, A reads G1, G2 reads A and input's residual; layer 1: G1 reads
-  // G2 and has the rope table on its own device, A reads G1, G2 reads A and the residual of layer
-  // 0's G2; head reads G2 on its own device.
-  const std::vector<std::vector<int32_t>> waits = {{}, {0}, {1}, {0, 2}, {3}, {4}, {3, 5}, {}};
+  // input; layer 0: G1 reads input, A reads G1, G2 reads A and the residual of input, which G1
+  // waited for; layer 1: G1 (on the first device) reads G2, A reads G1, G2 reads A; the residual of
+  // layer 0's G2 is on A's device; head reads G2 on its own device.
+  const std::vector<std::vector<int32_t>> waits = {{}, {0}, {1}, {2}, {3}, {4}, {5}, {}};
   ASSERT_EQ(list->tasks.size(), devices.size());
   for (size_t i = 0; i < devices.size(); ++i) {
     SCOPED_TRACE(list->tasks[i].name);
     EXPECT_EQ(list->tasks[i].device, devices[i]);
-    std::vector<int32_t> got = list->tasks[i].waits;
-    std::sort(got.begin(), got.end());
-    EXPECT_EQ(got, waits[i]);
+    EXPECT_EQ(list->tasks[i].waits, waits[i]);
   }
 }
 
-// Slots are reused: two tasks that touch the same bytes, one of them writing, must be ordered by
-// waits and queues, whichever devices run them.
-TEST(Lower, TasksThatShareMemoryAreOrdered) {
-  for (const char* name : {"q4_1-narrow-mlp.gguf", "f16-untied.gguf", "f32-odd.gguf"}) {
-    SCOPED_TRACE(name);
-    const model::Model model = load(name);
-    const graph::Graph graph = *graph::build(model);
-    const Plan plan = mixed_plan(graph);
-    const auto list = lower(plan, plan.buckets[0], graph, 5);
-    ASSERT_TRUE(list.has_value());
-    const size_t n = list->tasks.size();
-    std::vector<std::set<size_t>> before(n);
-    for (size_t i = 0; i < n; ++i) {
-      std::vector<size_t> direct(list->tasks[i].waits.begin(), list->tasks[i].waits.end());
-      for (size_t j = 0; j < i; ++j) {
-        if (list->tasks[j].device == list->tasks[i].device) direct.push_back(j);
-      }
-      for (const size_t j : direct) {
-        ASSERT_LT(j, i);
-        before[i].insert(j);
-        before[i].insert(before[j].begin(), before[j].end());
+// The tasks of which each task can be sure that they are done, worked out without TaskOrder.
+std::vector<std::set<size_t>> done_before(const std::vector<Task>& tasks) {
+  std::vector<std::set<size_t>> before(tasks.size());
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    std::vector<size_t> direct(tasks[i].waits.begin(), tasks[i].waits.end());
+    for (size_t j = 0; j < i; ++j) {
+      if (tasks[j].device == tasks[i].device) direct.push_back(j);
+    }
+    for (const size_t j : direct) {
+      EXPECT_LT(j, i);
+      before[i].insert(j);
+      before[i].insert(before[j].begin(), before[j].end());
+    }
+  }
+  return before;
+}
+
+struct Bytes {
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool overlaps(const Bytes& other) const { return begin < other.end && other.begin < end; }
+};
+
+// Memory of a tensor, its padding rows included; a window's columns are taken row by row, so two
+// windows of one tensor do not overlap.
+std::vector<Bytes> bytes_of(const TaskList& list, TensorId id, int64_t logit_rows) {
+  const graph::Tensor& tensor = list.cut->graph.tensor(id);
+  const Slot& slot = list.memory.slots[static_cast<size_t>(id)];
+  const int32_t block = list.cut->tensor_blocks[static_cast<size_t>(id)];
+  const int64_t rows = tensor.rows == RowCount::kLogits
+                           ? logit_rows
+                           : list.cut->blocks[static_cast<size_t>(block)].padded;
+  std::vector<Bytes> bytes;
+  for (int64_t row = 0; row < rows && tensor.width > 0; ++row) {
+    const int64_t begin = slot.offset + row * slot.row_stride;
+    bytes.push_back({begin, begin + tensor.width * graph::dtype_bytes(tensor.type)});
+    EXPECT_LE(bytes.back().end, list.memory.bytes);
+  }
+  return bytes;
+}
+
+bool overlap(const std::vector<Bytes>& a, const std::vector<Bytes>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const Bytes& x) {
+    return std::any_of(b.begin(), b.end(), [&](const Bytes& y) { return x.overlaps(y); });
+  });
+}
+
+// Two tasks that touch the same bytes, one of them writing, must be ordered by waits and queues,
+// whichever devices run them; within a task no two tensors share memory.
+void expect_ordered(const TaskList& list, int64_t logit_rows) {
+  const auto before = done_before(list.tasks);
+  std::vector<std::vector<Bytes>> bytes;
+  for (size_t i = 0; i < list.cut->graph.tensors.size(); ++i) {
+    bytes.push_back(bytes_of(list, static_cast<TensorId>(i), logit_rows));
+  }
+  const auto conflict = [&](const Task& writer, const Task& other) {
+    for (const graph::OpId id : writer.program.ops) {
+      const TensorId out = list.cut->graph.op(id).output;
+      for (const TensorId tensor : other.program.tensors) {
+        const bool same = &writer == &other && tensor == out;
+        if (!same && overlap(bytes[static_cast<size_t>(out)], bytes[static_cast<size_t>(tensor)])) {
+          const auto whole = [&](TensorId t) {
+            const TensorId of = list.cut->graph.tensor(t).window_of;
+            return of >= 0 ? of : t;
+          };
+          // The same tensor under the name of a window of it.
+          if (&writer == &other && whole(out) == whole(tensor)) continue;
+          return true;
+        }
       }
     }
-    const auto conflict = [&](const Task& a, const Task& b) {
-      for (const graph::OpId id : a.program.ops) {
-        const TensorId out = graph.op(id).output;
-        for (const TensorId other : b.program.tensors) {
-          if (overlap(list->memory.slots[static_cast<size_t>(out)].offset,
-                      bytes_of(graph, list->memory, out, 64, 5),
-                      list->memory.slots[static_cast<size_t>(other)].offset,
-                      bytes_of(graph, list->memory, other, 64, 5))) {
-            return true;
+    return false;
+  };
+  for (size_t i = 0; i < list.tasks.size(); ++i) {
+    for (size_t j = 0; j <= i; ++j) {
+      if (before[i].contains(j)) continue;
+      EXPECT_FALSE(conflict(list.tasks[i], list.tasks[j]) || conflict(list.tasks[j], list.tasks[i]))
+          << list.tasks[j].name << " (" << j << ") and " << list.tasks[i].name << " (" << i << ")";
+    }
+  }
+}
+
+// Who wrote what a task reads is done before it starts.
+void expect_read_after_write(const TaskList& list, int64_t logit_rows) {
+  const auto before = done_before(list.tasks);
+  const graph::Graph& graph = list.cut->graph;
+  for (size_t i = 0; i < list.tasks.size(); ++i) {
+    for (const graph::OpId id : list.tasks[i].program.ops) {
+      for (const TensorId input : graph.op(id).inputs) {
+        const auto wanted = bytes_of(list, input, logit_rows);
+        for (size_t j = 0; j < i; ++j) {
+          if (before[i].contains(j)) continue;
+          for (const graph::OpId other : list.tasks[j].program.ops) {
+            EXPECT_FALSE(overlap(wanted, bytes_of(list, graph.op(other).output, logit_rows)))
+                << list.tasks[i].name << " reads what " << list.tasks[j].name << " writes";
           }
         }
       }
-      return false;
-    };
-    for (size_t i = 0; i < n; ++i) {
-      for (size_t j = 0; j < i; ++j) {
-        if (before[i].contains(j)) continue;
-        EXPECT_FALSE(conflict(list->tasks[i], list->tasks[j]) ||
-                     conflict(list->tasks[j], list->tasks[i]))
-            << list->tasks[j].name << " and " << list->tasks[i].name;
-      }
     }
   }
+}
+
+TEST(Lower, TasksThatShareMemoryAreOrdered) {
+  std::mt19937 random(11);
+  for (const char* name : {"q4_1-narrow-mlp.gguf", "f16-untied.gguf", "f32-odd.gguf"}) {
+    const model::Model model = load(name);
+    const graph::Graph graph = *graph::build(model);
+    for (int round = 0; round < 12; ++round) {
+      const int64_t rows = 1 + static_cast<int64_t>(random() % 40);
+      const Plan plan = round == 0 ? mixed_plan(graph)
+                                   : testing::random_plan(graph, {"a", "b", "c"}, rows, random);
+      SCOPED_TRACE(fmt::format("{}, round {}, {} rows", name, round, rows));
+      const auto list = lower(plan, plan.buckets[0], graph, rows, 5, three_devices());
+      ASSERT_TRUE(list.has_value()) << list.error().message;
+      expect_ordered(*list, std::min<int64_t>(5, rows));
+      expect_read_after_write(*list, std::min<int64_t>(5, rows));
+    }
+  }
+}
+
+TEST(PlanMemory, LayersUseTheSameSlots) {
+  const model::Model model = load("q4_1-narrow-mlp.gguf");
+  const graph::Graph graph = *graph::build(model);
+  ASSERT_GE(graph.n_layers, 2);
+  const Plan plan = single_device_plan(graph, "cpu", 64, "f32");
+  const auto list = lower(plan, plan.buckets[0], graph, 64, 1, plain(1));
+  ASSERT_TRUE(list.has_value());
+  int64_t all = 0;
+  std::map<std::string, std::set<int64_t>> offsets;
+  for (size_t i = 0; i < list->cut->graph.tensors.size(); ++i) {
+    const graph::Tensor& tensor = list->cut->graph.tensors[i];
+    all += 64 * list->memory.slots[i].row_stride;
+    if (tensor.name.rfind("blk.", 0) != 0 || tensor.width == 0) continue;
+    const std::string part = tensor.name.substr(tensor.name.find('.', 4) + 1);
+    if (part == "q" || part == "k" || part == "v" || part == "gate" || part == "attention") {
+      offsets[part].insert(list->memory.slots[i].offset);
+    }
+  }
+  EXPECT_LT(list->memory.bytes, all / 2);
+  ASSERT_EQ(offsets.size(), 5u);
+  for (const auto& [part, places] : offsets) EXPECT_LE(places.size(), 2u) << part;
+}
+
+TEST(Lower, AStaticDeviceGetsItsLengths) {
+  const model::Model model = load("q4_1-narrow-mlp.gguf");
+  const graph::Graph graph = *graph::build(model);
+  const auto infos = three_devices();
+  Plan plan = single_device_plan(graph, "b", 512, "f32");
+  for (const int64_t rows : {1, 7, 8, 9, 31, 32, 33, 64, 65, 200, 512}) {
+    const auto list = lower(plan, plan.buckets[0], graph, rows, 1, std::span(infos).subspan(1, 1));
+    ASSERT_TRUE(list.has_value());
+    EXPECT_FALSE(list->any_rows);
+    int64_t covered = 0;
+    for (const Block& block : list->cut->blocks) {
+      EXPECT_EQ(block.begin, covered);
+      covered += block.rows;
+      EXPECT_GE(block.padded, block.rows);
+    }
+    EXPECT_EQ(covered, rows);
+    for (const Task& task : list->tasks) {
+      const auto& lengths = infos[1].standard_rows;
+      EXPECT_NE(std::find(lengths.begin(), lengths.end(), task.program.max_rows), lengths.end());
+    }
+  }
+  const std::vector<device::DeviceInfo> none = [&] {
+    std::vector<device::DeviceInfo> one = {infos[1]};
+    one[0].standard_rows = {4, 8};
+    return one;
+  }();
+  const auto refused = lower(plan, plan.buckets[0], graph, 64, 16, none);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
 }
 
 }  // namespace

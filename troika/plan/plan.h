@@ -1,11 +1,12 @@
 // Plan: the decisions. Who computes which part of the forward pass, for each number of rows; plain
 // JSON that a person can read and diff.
 //
-// A plan names operators by stage and layer range, so that it stays short however deep the model
-// is. The only cut that is lowered so far is kNone (a stage runs whole on one device).
+// A plan names operators by stage, product and layer range, so that it stays short however deep the
+// model is. docs/execution.md draws each cut.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,27 +16,62 @@
 
 namespace troika::plan {
 
-inline constexpr int kPlanVersion = 1;
+inline constexpr int kPlanVersion = 2;
 // More rows than any pass has: what check() and from_json() allow.
 inline constexpr int64_t kMaxPlanRows = int64_t{1} << 24;
+inline constexpr size_t kMaxPlanDevices = 64;
+inline constexpr size_t kMaxPlanBuckets = 64;
+// Of all buckets together: keeps the JSON of an accepted plan under what is read back.
+inline constexpr size_t kMaxPlacements = 2048;
+inline constexpr size_t kMaxParts = 16;
+inline constexpr size_t kMaxChunks = 1024;
 
-// How an operator is divided among devices.
-enum class Cut { kNone };
-std::string_view to_string(Cut cut);  // "none"
+// How an operator y[M,N] = x[M,K] W[N,K]^T is divided among devices.
+enum class Cut {
+  kNone,               // whole on one device
+  kWeightCentric,      // along N: each device computes some outputs of all rows
+  kActivationCentric,  // along M: each device computes all outputs of some rows
+  kHybrid,             // along N, with M padded to one standard length for static-shape devices
+  kK,                  // along K: partial sums, which are added where they are needed
+  // Along N, then along K on the same device's slice: q/k/v by heads, attention by heads, o along
+  // K; gate and up along N, down along K. A layer joins twice.
+  kPaired,
+};
+// "none", "weight-centric", "activation-centric", "hybrid", "k-cut", "paired"
+std::string_view to_string(Cut cut);
+std::optional<Cut> cut_from(std::string_view name);
+
+// What one device gets of a cut operator.
+struct Part {
+  std::string device;  // one of Plan::devices
+  double share = 1;    // of what is cut; relative to the other parts' shares
+  // Which operand of a product stays in place while the other streams past it, on devices that can
+  // choose.
+  bool input_stationary = false;
+};
 
 // Who computes the operators of a stage in layers [first_layer, last_layer] (-1, -1 outside
 // layers).
 struct Placement {
   graph::Stage stage = graph::Stage::kInput;
+  // The product with this name ("q", "k", "v", "o", "gate", "up", "down", "logits"); empty: every
+  // operator of the stage that has no placement of its own.
+  std::string op;
   int32_t first_layer = -1;
   int32_t last_layer = -1;
+  int32_t chunk = -1;  // only in this chunk, over what holds in all of them; -1: all
   Cut cut = Cut::kNone;
-  std::string device;  // one of Plan::devices
+  std::vector<Part> parts;
+  double delay_us = 0;  // a pause before each of its tasks
 };
 
 // The placements that hold for passes of at most `max_rows` rows.
 struct RowsBucket {
   int64_t max_rows = 0;
+  // Rows of the micro-batches that a pass is cut into, in order; the last one repeats. Empty: one.
+  std::vector<int64_t> chunks;
+  // Chunks that go through a layer together, stage by stage; 0: all.
+  int64_t in_flight = 0;
   std::vector<Placement> placements;
 };
 
@@ -55,9 +91,13 @@ struct Plan {
 Plan single_device_plan(const graph::Graph& graph, const std::string& device, int64_t max_rows,
                         const std::string& kv_type);
 
-// Every stage of every layer placed exactly once, on known devices, in ascending buckets, for this
-// model, with types that exist. kInvalidData naming the place.
+// Every stage of every layer placed exactly once, with cuts and shares that can be, on known
+// devices, in ascending buckets, for this model, with types that exist. kInvalidData naming the
+// place.
 Status check(const Plan& plan, const graph::Graph& graph);
+
+// The name of a product by which placements know it: "q" of "blk.3.q".
+std::string_view product_name(const graph::Graph& graph, graph::OpId op);
 
 std::string to_json(const Plan& plan);
 // Shape and types are checked here, meaning by check(). kInvalidData naming the field.

@@ -1,5 +1,6 @@
 // The Plan record as JSON.
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "troika/plan/plan.h"
@@ -10,12 +11,11 @@ namespace {
 using nlohmann::json;
 
 // Bounds on what is read: far above any real plan, far below what would hurt.
-constexpr size_t kMaxPlanBytes = size_t{4} << 20;
+// No plan within the bounds of plan.h is longer when written.
+constexpr size_t kMaxPlanBytes = size_t{16} << 20;
 constexpr int64_t kMaxLayers = 100'000;
-constexpr size_t kMaxDevices = 64;
-constexpr size_t kMaxBuckets = 256;
 constexpr size_t kMaxNameBytes = 256;
-constexpr int kMaxDepth = 8;
+constexpr int kMaxDepth = 16;
 constexpr int64_t kMaxValues = 250'000;
 constexpr int64_t kMaxDigits = 100;
 
@@ -121,6 +121,45 @@ Result<std::string> name_from(const json& value, const std::string& path) {
   return make_error(ErrorCode::kInvalidData, "plan: {} is {}, not a name", path, shown(value));
 }
 
+Result<double> number_field(const json& object, const std::string& path, const char* key) {
+  ASSIGN_OR_RETURN(const json* value, field(object, path, key));
+  if (!value->is_number() || !std::isfinite(value->get<double>())) {
+    return make_error(ErrorCode::kInvalidData, "plan: {}.{} is {}, not a number", path, key,
+                      shown(*value));
+  }
+  return value->get<double>();
+}
+
+Result<Part> part_from(const json& object, const std::string& path) {
+  Part part;
+  ASSIGN_OR_RETURN(const json* device, field(object, path, "device"));
+  ASSIGN_OR_RETURN(part.device, name_from(*device, path + ".device"));
+  ASSIGN_OR_RETURN(part.share, number_field(object, path, "share"));
+  if (object.contains("stationary")) {
+    ASSIGN_OR_RETURN(const std::string operand, string_field(object, path, "stationary"));
+    if (operand != "input" && operand != "weight") {
+      return make_error(ErrorCode::kInvalidData, "plan: {}.stationary is {}, not input or weight",
+                        path, shown(operand));
+    }
+    part.input_stationary = operand == "input";
+  }
+  return part;
+}
+
+Status optional_fields(const json& object, const std::string& path, Placement& placement) {
+  if (const auto op = object.find("op"); op != object.end()) {
+    ASSIGN_OR_RETURN(placement.op, name_from(*op, path + ".op"));
+  }
+  if (object.contains("chunk")) {
+    ASSIGN_OR_RETURN(const int64_t chunk, int_field(object, path, "chunk", -1, kMaxChunks));
+    placement.chunk = static_cast<int32_t>(chunk);
+  }
+  if (object.contains("delay_us")) {
+    ASSIGN_OR_RETURN(placement.delay_us, number_field(object, path, "delay_us"));
+  }
+  return {};
+}
+
 Result<Placement> placement_from(const json& object, const std::string& path) {
   Placement placement;
   ASSIGN_OR_RETURN(const std::string stage, string_field(object, path, "stage"));
@@ -130,18 +169,55 @@ Result<Placement> placement_from(const json& object, const std::string& path) {
   placement.first_layer = static_cast<int32_t>(first);
   placement.last_layer = static_cast<int32_t>(last);
   ASSIGN_OR_RETURN(const std::string cut, string_field(object, path, "cut"));
-  if (cut != to_string(Cut::kNone)) {
-    return make_error(ErrorCode::kInvalidData, "plan: {}.cut is {}, not none", path, shown(cut));
+  const std::optional<Cut> known = cut_from(cut);
+  if (!known) {
+    return make_error(ErrorCode::kInvalidData,
+                      "plan: {}.cut is {}, not none, weight-centric, activation-centric, hybrid, "
+                      "k-cut or paired",
+                      path, shown(cut));
   }
-  ASSIGN_OR_RETURN(const json* device, field(object, path, "device"));
-  ASSIGN_OR_RETURN(placement.device, name_from(*device, path + ".device"));
+  placement.cut = *known;
+  RETURN_IF_ERROR(optional_fields(object, path, placement));
+  ASSIGN_OR_RETURN(const json* parts, array_field(object, path, "parts"));
+  if (parts->size() > kMaxParts) {
+    return make_error(ErrorCode::kInvalidData, "plan: {}.parts has {} entries, {} at most", path,
+                      parts->size(), kMaxParts);
+  }
+  for (size_t i = 0; i < parts->size(); ++i) {
+    ASSIGN_OR_RETURN(Part part, part_from((*parts)[i], fmt::format("{}.parts[{}]", path, i)));
+    placement.parts.push_back(std::move(part));
+  }
   return placement;
+}
+
+Status chunks_from(const json& object, const std::string& path, RowsBucket& bucket) {
+  if (object.contains("in_flight")) {
+    ASSIGN_OR_RETURN(bucket.in_flight, int_field(object, path, "in_flight", 0, kMaxPlanRows));
+  }
+  if (!object.contains("chunks")) return {};
+  ASSIGN_OR_RETURN(const json* chunks, array_field(object, path, "chunks"));
+  if (chunks->size() > kMaxChunks) {
+    return make_error(ErrorCode::kInvalidData, "plan: {}.chunks has {} entries, {} at most", path,
+                      chunks->size(), kMaxChunks);
+  }
+  for (size_t i = 0; i < chunks->size(); ++i) {
+    const json entry = {{"rows", (*chunks)[i]}};
+    ASSIGN_OR_RETURN(const int64_t rows, int_field(entry, fmt::format("{}.chunks[{}]", path, i),
+                                                   "rows", 1, kMaxPlanRows));
+    bucket.chunks.push_back(rows);
+  }
+  return {};
 }
 
 Result<RowsBucket> bucket_from(const json& object, const std::string& path) {
   RowsBucket bucket;
   ASSIGN_OR_RETURN(bucket.max_rows, int_field(object, path, "max_rows", 1, kMaxPlanRows));
+  RETURN_IF_ERROR(chunks_from(object, path, bucket));
   ASSIGN_OR_RETURN(const json* placements, array_field(object, path, "placements"));
+  if (placements->size() > kMaxPlacements) {
+    return make_error(ErrorCode::kInvalidData, "plan: {}.placements has {} entries, {} at most",
+                      path, placements->size(), kMaxPlacements);
+  }
   for (size_t i = 0; i < placements->size(); ++i) {
     ASSIGN_OR_RETURN(Placement placement,
                      placement_from((*placements)[i], fmt::format("{}.placements[{}]", path, i)));
@@ -150,20 +226,35 @@ Result<RowsBucket> bucket_from(const json& object, const std::string& path) {
   return bucket;
 }
 
+json to_json(const Placement& placement) {
+  json parts = json::array();
+  for (const Part& part : placement.parts) {
+    json entry = {{"device", part.device}, {"share", part.share}};
+    if (part.input_stationary) entry["stationary"] = "input";
+    parts.push_back(std::move(entry));
+  }
+  json object = {{"stage", to_string(placement.stage)},
+                 {"first_layer", placement.first_layer},
+                 {"last_layer", placement.last_layer},
+                 {"cut", to_string(placement.cut)},
+                 {"parts", std::move(parts)}};
+  if (!placement.op.empty()) object["op"] = placement.op;
+  if (placement.chunk >= 0) object["chunk"] = placement.chunk;
+  if (placement.delay_us > 0) object["delay_us"] = placement.delay_us;
+  return object;
+}
+
 }  // namespace
 
 std::string to_json(const Plan& plan) {
   json buckets = json::array();
   for (const RowsBucket& bucket : plan.buckets) {
     json placements = json::array();
-    for (const Placement& placement : bucket.placements) {
-      placements.push_back({{"stage", to_string(placement.stage)},
-                            {"first_layer", placement.first_layer},
-                            {"last_layer", placement.last_layer},
-                            {"cut", to_string(placement.cut)},
-                            {"device", placement.device}});
-    }
-    buckets.push_back({{"max_rows", bucket.max_rows}, {"placements", std::move(placements)}});
+    for (const Placement& placement : bucket.placements) placements.push_back(to_json(placement));
+    json object = {{"max_rows", bucket.max_rows}, {"placements", std::move(placements)}};
+    if (!bucket.chunks.empty()) object["chunks"] = bucket.chunks;
+    if (bucket.in_flight > 0) object["in_flight"] = bucket.in_flight;
+    buckets.push_back(std::move(object));
   }
   return json{
       {"version", kPlanVersion},      {"model", fmt::format("{:016x}", plan.model_fingerprint)},
@@ -205,11 +296,11 @@ Result<Plan> from_json(std::string_view text) {
   ASSIGN_OR_RETURN(plan.reason, string_field(root, "plan", "reason"));
   ASSIGN_OR_RETURN(const json* devices, array_field(root, "plan", "devices"));
   ASSIGN_OR_RETURN(const json* buckets, array_field(root, "plan", "buckets"));
-  if (devices->size() > kMaxDevices || buckets->size() > kMaxBuckets) {
+  if (devices->size() > kMaxPlanDevices || buckets->size() > kMaxPlanBuckets) {
     return make_error(
         ErrorCode::kInvalidData,
         "plan: {} devices and {} buckets, more than the {} and {} that a plan may have",
-        devices->size(), buckets->size(), kMaxDevices, kMaxBuckets);
+        devices->size(), buckets->size(), kMaxPlanDevices, kMaxPlanBuckets);
   }
   for (size_t i = 0; i < devices->size(); ++i) {
     ASSIGN_OR_RETURN(std::string device,
@@ -220,6 +311,12 @@ Result<Plan> from_json(std::string_view text) {
     ASSIGN_OR_RETURN(RowsBucket bucket,
                      bucket_from((*buckets)[i], fmt::format("plan.buckets[{}]", i)));
     plan.buckets.push_back(std::move(bucket));
+  }
+  size_t placements_in_all = 0;
+  for (const RowsBucket& bucket : plan.buckets) placements_in_all += bucket.placements.size();
+  if (placements_in_all > kMaxPlacements) {
+    return make_error(ErrorCode::kInvalidData, "plan: {} placements, {} at most are allowed",
+                      placements_in_all, kMaxPlacements);
   }
   return plan;
 }

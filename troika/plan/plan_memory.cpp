@@ -2,9 +2,12 @@
 #include <map>
 
 #include "troika/plan/lower.h"
+#include "troika/plan/task_order.h"
 
 namespace troika::plan {
 namespace {
+
+using graph::TensorId;
 
 constexpr int64_t kSlotAlignment = 64;  // a cache line, and the widest vector
 
@@ -12,71 +15,154 @@ int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// When a tensor is written first and read last, as numbers of operators.
-struct Lifetime {
-  graph::TensorId tensor = 0;
-  int64_t first = 0;
-  int64_t last = 0;
+// A tensor with memory of its own, and the tasks that touch it or a window of it.
+struct Life {
+  TensorId tensor = -1;
   int64_t bytes = 0;
+  std::vector<int32_t> writers;
+  std::vector<int32_t> tasks;  // writers too
+  bool to_the_end = false;     // read after the pass
+
+  int32_t first() const { return tasks.front(); }
 };
 
-std::vector<Lifetime> lifetimes(const graph::Graph& graph, int64_t max_rows,
-                                int64_t max_logit_rows) {
-  std::vector<Lifetime> all(graph.tensors.size());
-  for (size_t i = 0; i < all.size(); ++i) {
-    const graph::Tensor& tensor = graph.tensors[i];
-    const int64_t rows = tensor.rows == graph::RowCount::kTokens ? max_rows : max_logit_rows;
-    const int64_t stride = round_up(tensor.width * graph::dtype_bytes(tensor.type), kSlotAlignment);
-    all[i] = {static_cast<graph::TensorId>(i), tensor.producer, tensor.producer, rows * stride};
+void add_once(std::vector<int32_t>& tasks, int32_t task) {
+  if (tasks.empty() || tasks.back() != task) tasks.push_back(task);
+}
+
+// Places one tensor after another in the order in which they are first written.
+class Placer {
+ public:
+  Placer(const CutGraph& cut, std::span<const Task> tasks, int64_t logit_rows)
+      : cut_(cut), tasks_(tasks), logit_rows_(logit_rows), order_(device_count()) {}
+
+  MemoryPlan run() {
+    MemoryPlan plan;
+    plan.slots.resize(cut_.graph.tensors.size());
+    find_lives(plan);
+    replay();
+    std::vector<const Life*> waiting;
+    for (const Life& life : lives_) {
+      if (!life.tasks.empty()) waiting.push_back(&life);
+    }
+    std::stable_sort(waiting.begin(), waiting.end(),
+                     [](const Life* a, const Life* b) { return a->first() < b->first(); });
+    for (const Life* life : waiting) place(*life, plan);
+    for (size_t i = 0; i < plan.slots.size(); ++i) set_window(static_cast<TensorId>(i), plan);
+    return plan;
   }
-  for (size_t op = 0; op < graph.ops.size(); ++op) {
-    for (const graph::TensorId input : graph.ops[op].inputs) {
-      Lifetime& life = all[static_cast<size_t>(input)];
-      life.last = std::max(life.last, static_cast<int64_t>(op));
+
+ private:
+  size_t device_count() const {
+    int32_t most = 0;
+    for (const Task& task : tasks_) most = std::max(most, task.device);
+    return static_cast<size_t>(most) + 1;
+  }
+
+  int64_t rows_of(TensorId id) const {
+    const auto index = static_cast<size_t>(id);
+    if (cut_.graph.tensor(id).rows == graph::RowCount::kLogits) return logit_rows_;
+    return cut_.blocks[static_cast<size_t>(cut_.tensor_blocks[index])].padded;
+  }
+
+  void find_lives(MemoryPlan& plan) {
+    lives_.resize(cut_.graph.tensors.size());
+    for (size_t i = 0; i < lives_.size(); ++i) {
+      const graph::Tensor& tensor = cut_.graph.tensors[i];
+      const int64_t stride =
+          round_up(tensor.width * graph::dtype_bytes(tensor.type), kSlotAlignment);
+      plan.slots[i].row_stride = stride;
+      const auto id = static_cast<TensorId>(i);
+      lives_[i].tensor = id;
+      if (tensor.window_of < 0 && tensor.width > 0) lives_[i].bytes = rows_of(id) * stride;
+    }
+    for (size_t t = 0; t < tasks_.size(); ++t) {
+      const auto number = static_cast<int32_t>(t);
+      for (const graph::OpId id : tasks_[t].program.ops) {
+        const graph::Op& op = cut_.graph.op(id);
+        for (const TensorId input : op.inputs) add_once(life_of(input).tasks, number);
+        add_once(life_of(op.output).tasks, number);
+        add_once(life_of(op.output).writers, number);
+      }
+    }
+    life_of(cut_.graph.logits).to_the_end = true;
+  }
+
+  Life& life_of(TensorId id) {
+    const TensorId of = cut_.graph.tensor(id).window_of;
+    return lives_[static_cast<size_t>(of >= 0 ? of : id)];
+  }
+
+  void replay() {
+    for (const Task& task : tasks_) {
+      const int32_t number = order_.add(task.device);
+      for (const int32_t other : task.waits) order_.wait(number, other);
     }
   }
-  all[static_cast<size_t>(graph.logits)].last = static_cast<int64_t>(graph.ops.size());
-  // Operators of one stage may run side by side or fused: what a stage reads and writes lives until
-  // its end, what it writes from its beginning.
-  for (Lifetime& life : all) {
-    const auto same_place = [&](int64_t a, int64_t b) {
-      const graph::Op& first = graph.ops[static_cast<size_t>(a)];
-      const graph::Op& second = graph.ops[static_cast<size_t>(b)];
-      return first.stage == second.stage && first.layer == second.layer;
-    };
-    while (life.first > 0 && same_place(life.first - 1, life.first)) --life.first;
-    const auto end = static_cast<int64_t>(graph.ops.size());
-    while (life.last + 1 < end && same_place(life.last, life.last + 1)) ++life.last;
+
+  // True if the old tensor is done with before anybody writes the new one.
+  bool may_follow(const Life& old, const Life& next) const {
+    if (old.to_the_end) return false;
+    return std::all_of(old.tasks.begin(), old.tasks.end(), [&](int32_t task) {
+      return std::all_of(next.writers.begin(), next.writers.end(),
+                         [&](int32_t writer) { return order_.before(task, writer); });
+    });
   }
-  return all;
-}
+
+  // What no later task can meet any more need not be looked at again: all that it did is before
+  // everything that comes from `task` on.
+  void forget_before(int32_t task) {
+    std::vector<int32_t> next(device_count(), -1);
+    for (auto t = static_cast<size_t>(task); t < tasks_.size(); ++t) {
+      int32_t& first = next[static_cast<size_t>(tasks_[t].device)];
+      if (first < 0) first = static_cast<int32_t>(t);
+    }
+    std::erase_if(alive_, [&](const auto& entry) {
+      const Life& life = *entry.second;
+      if (life.to_the_end) return false;
+      return std::all_of(life.tasks.begin(), life.tasks.end(), [&](int32_t done) {
+        return std::all_of(next.begin(), next.end(),
+                           [&](int32_t first) { return first < 0 || order_.before(done, first); });
+      });
+    });
+  }
+
+  void place(const Life& life, MemoryPlan& plan) {
+    if (life.bytes == 0) return;
+    constexpr size_t kMany = 64;
+    if (alive_.size() > kMany) forget_before(life.first());
+    // First gap that is large enough between those that it must not touch.
+    int64_t offset = 0;
+    for (const auto& [begin, other] : alive_) {
+      if (may_follow(*other, life)) continue;
+      if (offset + life.bytes <= begin) break;
+      offset = std::max(offset, begin + other->bytes);
+    }
+    plan.slots[static_cast<size_t>(life.tensor)].offset = offset;
+    alive_.emplace(offset, &life);
+    plan.bytes = std::max(plan.bytes, offset + life.bytes);
+  }
+
+  void set_window(TensorId id, MemoryPlan& plan) const {
+    const graph::Tensor& tensor = cut_.graph.tensor(id);
+    if (tensor.window_of < 0) return;
+    Slot slot = plan.slots[static_cast<size_t>(tensor.window_of)];
+    slot.offset += tensor.window_begin * graph::dtype_bytes(tensor.type);
+    plan.slots[static_cast<size_t>(id)] = slot;
+  }
+
+  const CutGraph& cut_;
+  std::span<const Task> tasks_;
+  int64_t logit_rows_;
+  TaskOrder order_;
+  std::vector<Life> lives_;
+  std::multimap<int64_t, const Life*> alive_;  // by offset
+};
 
 }  // namespace
 
-MemoryPlan plan_memory(const graph::Graph& graph, int64_t max_rows, int64_t max_logit_rows) {
-  std::vector<Lifetime> pending = lifetimes(graph, max_rows, max_logit_rows);
-  std::stable_sort(pending.begin(), pending.end(),
-                   [](const Lifetime& a, const Lifetime& b) { return a.first < b.first; });
-  MemoryPlan plan;
-  plan.slots.resize(graph.tensors.size());
-  std::map<int64_t, Lifetime> placed;  // by offset: tensors that are alive now
-  for (const Lifetime& life : pending) {
-    const graph::Tensor& tensor = graph.tensor(life.tensor);
-    Slot& slot = plan.slots[static_cast<size_t>(life.tensor)];
-    slot.row_stride = round_up(tensor.width * graph::dtype_bytes(tensor.type), kSlotAlignment);
-    if (life.bytes == 0) continue;
-    std::erase_if(placed, [&](const auto& entry) { return entry.second.last < life.first; });
-    // First gap that is large enough.
-    int64_t offset = 0;
-    for (const auto& [begin, other] : placed) {
-      if (offset + life.bytes <= begin) break;
-      offset = std::max(offset, begin + other.bytes);
-    }
-    slot.offset = offset;
-    placed.emplace(offset, life);
-    plan.bytes = std::max(plan.bytes, offset + life.bytes);
-  }
-  return plan;
+MemoryPlan plan_memory(const CutGraph& cut, std::span<const Task> tasks, int64_t logit_rows) {
+  return Placer(cut, tasks, logit_rows).run();
 }
 
 }  // namespace troika::plan

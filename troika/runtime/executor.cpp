@@ -4,41 +4,14 @@
 #include <cmath>
 #include <utility>
 
-#include "troika/plan/lower.h"
+#include "troika/device/quarantine.h"
+#include "troika/runtime/pass.h"
 
 namespace troika::runtime {
 namespace {
 
-// The tasks of one bucket of rows, ready to be submitted.
-struct Schedule {
-  int64_t max_rows = 0;
-  plan::TaskList list;
-  std::vector<std::unique_ptr<device::Kernel>> kernels;   // by task
-  std::vector<std::vector<device::TensorView>> bindings;  // by task
-  const float* logits = nullptr;
-  int64_t logits_stride = 0;  // floats
-};
-
-// The arrays behind a BatchView, reused from pass to pass.
-struct BatchArrays {
-  std::vector<int32_t> tokens;
-  std::vector<int32_t> positions;
-  std::vector<int32_t> logit_rows;
-  std::vector<device::SequenceView> sequences;
-
-  void clear() {
-    tokens.clear();
-    positions.clear();
-    logit_rows.clear();
-    sequences.clear();
-  }
-};
-
-int64_t keys_seen(const BatchArrays& arrays) {
-  int64_t keys = 0;
-  for (const int32_t position : arrays.positions) keys += position + 1;
-  return keys;
-}
+// Schedules for exact numbers of rows that are kept: a chat's prompts have many lengths.
+constexpr size_t kKeptSchedules = 24;
 
 Status check_devices(const plan::Plan& plan,
                      std::span<const std::unique_ptr<device::Device>> devices) {
@@ -58,34 +31,47 @@ Status check_devices(const plan::Plan& plan,
 
 }  // namespace
 
+std::string_view to_string(Sync sync) {
+  switch (sync) {
+    case Sync::kBlocking:
+      return "blocking";
+    case Sync::kPredict:
+      return "predict";
+    case Sync::kQueue:
+      return "queue";
+  }
+  return "";
+}
+
 struct Executor::State {
   const graph::Graph& graph;
-  std::span<const std::unique_ptr<device::Device>> devices;
+  const plan::Plan plan;
+  device::SharedPool& pool;
   KvCache& cache;
-  ExecutorOptions options;
-  std::vector<Schedule> schedules;  // ascending max_rows
+  PassContext context;
+  std::vector<std::unique_ptr<Schedule>> schedules;
   device::SharedBlock activations;
-  BatchArrays arrays;
   std::vector<float> packed_logits;  // rows without padding between them
-  std::vector<device::Fence> fences;
-  std::vector<DeviceWork> work;
-  Trace trace;
-  int64_t passes = 0;
+  uint64_t uses = 0;
 
-  Status compile(const plan::Plan& plan, device::SharedPool& pool);
+  Status lower_all();
+  Result<Schedule*> schedule_for(int64_t rows);
+  Status make_room(const Schedule& schedule);
+  void forget_oldest();
   Status check(const Batch& batch) const;
   Status check_distinct(const Batch& batch) const;
-  Status prepare(const Batch& batch);
   Result<Logits> run(const Batch& batch);
-  Status submit(const Schedule& schedule, const device::BatchView& view);
-  Status wait();
-  void account(const Schedule& schedule);
   Result<Logits> collect(const Schedule& schedule);
-  const Schedule* schedule_for(int64_t rows) const;
 };
 
 Executor::Executor(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Executor::~Executor() = default;
+
+Executor::~Executor() {
+  const auto& devices = state_->context.devices;
+  const bool stuck =
+      std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d->stuck(); });
+  if (stuck) device::quarantine(std::shared_ptr<State>(std::move(state_)));
+}
 
 Result<std::unique_ptr<Executor>> Executor::create(
     const graph::Graph& graph, const plan::Plan& plan,
@@ -98,61 +84,91 @@ Result<std::unique_ptr<Executor>> Executor::create(
                       options.max_logit_rows);
   }
   auto state = std::make_unique<State>(State{.graph = graph,
-                                             .devices = devices,
+                                             .plan = plan,
+                                             .pool = pool,
                                              .cache = cache,
-                                             .options = options,
+                                             .context = PassContext(devices, options),
                                              .schedules = {},
                                              .activations = {},
-                                             .arrays = {},
-                                             .packed_logits = {},
-                                             .fences = {},
-                                             .work = std::vector<DeviceWork>(devices.size()),
-                                             .trace = {}});
-  RETURN_IF_ERROR(state->compile(plan, pool));
+                                             .packed_logits = {}});
+  RETURN_IF_ERROR(state->lower_all());
   return std::unique_ptr<Executor>(new Executor(std::move(state)));
 }
 
-Status Executor::State::compile(const plan::Plan& plan, device::SharedPool& pool) {
+// A plan that cannot be run is found out before anything runs; memory is taken once.
+Status Executor::State::lower_all() {
   int64_t bytes = 0;
-  for (const plan::RowsBucket& bucket : plan.buckets) {
-    Schedule schedule;
-    schedule.max_rows = bucket.max_rows;
-    ASSIGN_OR_RETURN(schedule.list, plan::lower(plan, bucket, graph,
-                                                std::min(options.max_logit_rows, bucket.max_rows)));
-    bytes = std::max(bytes, schedule.list.memory.bytes);
+  for (size_t i = 0; i < plan.buckets.size(); ++i) {
+    ASSIGN_OR_RETURN(auto schedule, make_schedule(plan, i, graph, plan.buckets[i].max_rows,
+                                                  context.options.max_logit_rows, context.devices));
+    bytes = std::max(bytes, schedule->list.memory.bytes);
     schedules.push_back(std::move(schedule));
   }
   ASSIGN_OR_RETURN(activations, pool.allocate("activations", bytes));
-  for (Schedule& schedule : schedules) {
-    const std::vector<plan::Slot>& slots = schedule.list.memory.slots;
-    for (const plan::Task& task : schedule.list.tasks) {
-      const auto& device = devices[static_cast<size_t>(task.device)];
-      for (const graph::OpId op : task.program.ops) {
-        if (device->supports(graph, op)) continue;
-        return make_error(ErrorCode::kUnsupported, "device {} cannot compute {} of {}",
-                          device->info().name, to_string(graph.op(op).kind), task.name);
-      }
-      ASSIGN_OR_RETURN(auto kernel, device->compile(task.program));
-      schedule.kernels.push_back(std::move(kernel));
-      std::vector<device::TensorView> views;
-      for (const graph::TensorId tensor : task.program.tensors) {
-        const plan::Slot& slot = slots[static_cast<size_t>(tensor)];
-        views.push_back({activations.data() + slot.offset, slot.row_stride});
-      }
-      schedule.bindings.push_back(std::move(views));
+  for (auto& schedule : schedules) {
+    bind(*schedule, activations.data());
+    if (!schedule->list.any_rows) continue;
+    size_t device = 0;
+    const Status compiled = compile(*schedule, context.devices, device);
+    if (!compiled) {
+      context.lose(device, compiled.error());
+      return compiled;
     }
-    const plan::Slot& logits = slots[static_cast<size_t>(graph.logits)];
-    schedule.logits = reinterpret_cast<const float*>(activations.data() + logits.offset);
-    schedule.logits_stride = logits.row_stride / static_cast<int64_t>(sizeof(float));
   }
   return {};
 }
 
-const Schedule* Executor::State::schedule_for(int64_t rows) const {
-  for (const Schedule& schedule : schedules) {
-    if (rows <= schedule.max_rows) return &schedule;
+void Executor::State::forget_oldest() {
+  if (schedules.size() < plan.buckets.size() + kKeptSchedules) return;
+  const auto oldest =
+      std::min_element(schedules.begin(), schedules.end(), [](const auto& a, const auto& b) {
+        return a->list.any_rows != b->list.any_rows ? b->list.any_rows
+                                                    : a->last_used < b->last_used;
+      });
+  schedules.erase(oldest);
+}
+
+// Padding may need more than the longest pass does.
+Status Executor::State::make_room(const Schedule& schedule) {
+  if (schedule.list.memory.bytes <= activations.bytes()) return {};
+  ASSIGN_OR_RETURN(activations, pool.allocate("activations", schedule.list.memory.bytes));
+  for (auto& other : schedules) bind(*other, activations.data());
+  return {};
+}
+
+Result<Schedule*> Executor::State::schedule_for(int64_t rows) {
+  const plan::RowsBucket* wanted = plan.bucket(rows);
+  const auto bucket = static_cast<size_t>(wanted - plan.buckets.data());
+  auto found = std::find_if(schedules.begin(), schedules.end(),
+                            [&](const auto& s) { return s->serves(bucket, rows); });
+  if (found == schedules.end()) {
+    ASSIGN_OR_RETURN(auto schedule, make_schedule(plan, bucket, graph, rows,
+                                                  context.options.max_logit_rows, context.devices));
+    RETURN_IF_ERROR(make_room(*schedule));
+    bind(*schedule, activations.data());
+    forget_oldest();
+    found = schedules.insert(schedules.end(), std::move(schedule));
   }
-  return nullptr;
+  Schedule& schedule = **found;
+  schedule.last_used = ++uses;
+  if (schedule.kernels.empty()) {
+    size_t device = 0;
+    const Status compiled = compile(schedule, context.devices, device);
+    if (!compiled) {
+      context.lose(device, compiled.error());
+      return make_error(ErrorCode::kDeviceFailed, "{}", compiled.error().message);
+    }
+  }
+  return &schedule;
+}
+
+Status Executor::prepare(int64_t rows) {
+  if (rows < 1 || rows > max_rows()) {
+    return make_error(ErrorCode::kInvalidArgument, "a pass has 1 to {} rows, not {}", max_rows(),
+                      rows);
+  }
+  RETURN_IF_ERROR(state_->schedule_for(rows));
+  return {};
 }
 
 Status Executor::State::check_distinct(const Batch& batch) const {
@@ -184,111 +200,22 @@ Status Executor::State::check(const Batch& batch) const {
     if (item.logits == WantLogits::kLast) ++logit_rows;
     if (item.logits == WantLogits::kAll) logit_rows += static_cast<int64_t>(item.tokens.size());
   }
-  if (rows == 0 || schedule_for(rows) == nullptr) {
+  if (rows == 0 || plan.bucket(rows) == nullptr) {
     return make_error(ErrorCode::kInvalidArgument, "a pass has 1 to {} rows, not {}",
-                      schedules.back().max_rows, rows);
+                      plan.buckets.back().max_rows, rows);
   }
-  if (logit_rows > options.max_logit_rows) {
+  if (logit_rows > context.options.max_logit_rows) {
     return make_error(ErrorCode::kInvalidArgument,
                       "logits of {} rows are wanted, {} at most are given", logit_rows,
-                      options.max_logit_rows);
+                      context.options.max_logit_rows);
   }
   return check_distinct(batch);
 }
 
-Status Executor::State::prepare(const Batch& batch) {
-  arrays.clear();
-  // All room first: a block table must not move once a view points to it.
-  for (const BatchItem& item : batch.items) {
-    RETURN_IF_ERROR(cache.reserve(item.sequence, static_cast<int64_t>(item.tokens.size())));
-  }
-  for (const BatchItem& item : batch.items) {
-    const auto first_row = static_cast<int64_t>(arrays.tokens.size());
-    const auto n_rows = static_cast<int64_t>(item.tokens.size());
-    const int64_t first_position = cache.length(item.sequence);
-    arrays.sequences.push_back(
-        {first_row, n_rows, first_position, cache.block_table(item.sequence).data()});
-    for (int64_t i = 0; i < n_rows; ++i) {
-      arrays.tokens.push_back(item.tokens[static_cast<size_t>(i)]);
-      arrays.positions.push_back(static_cast<int32_t>(first_position + i));
-      const bool wanted =
-          item.logits == WantLogits::kAll || (item.logits == WantLogits::kLast && i == n_rows - 1);
-      if (wanted) arrays.logit_rows.push_back(static_cast<int32_t>(first_row + i));
-    }
-  }
-  return {};
-}
-
-Status Executor::State::submit(const Schedule& schedule, const device::BatchView& view) {
-  fences.assign(schedule.list.tasks.size(), {});
-  std::vector<device::Fence> waits;
-  for (size_t i = 0; i < schedule.list.tasks.size(); ++i) {
-    const plan::Task& task = schedule.list.tasks[i];
-    if (task.stage == graph::Stage::kHead && view.logit_rows.empty()) continue;
-    waits.clear();
-    for (const int32_t other : task.waits) waits.push_back(fences[static_cast<size_t>(other)]);
-    const device::Bindings bindings{schedule.bindings[i], &view};
-    ASSIGN_OR_RETURN(fences[i], devices[static_cast<size_t>(task.device)]->submit(
-                                    *schedule.kernels[i], bindings, waits));
-  }
-  return {};
-}
-
-// Every fence, so that nothing of this pass runs on when its arrays are reused; the first error.
-Status Executor::State::wait() {
-  Status result;
-  for (auto fence = fences.rbegin(); fence != fences.rend(); ++fence) {
-    const Status done = fence->wait();
-    if (!done && result) result = done;
-  }
-  return result;
-}
-
-void Executor::State::account(const Schedule& schedule) {
-  const auto rows = static_cast<int64_t>(arrays.tokens.size());
-  const auto logit_rows = static_cast<int64_t>(arrays.logit_rows.size());
-  const int64_t keys = keys_seen(arrays);
-  struct Span {
-    TimePoint first = TimePoint::max();
-    TimePoint last{};
-    Duration busy{};
-  };
-  std::vector<Span> spans(devices.size());
-  for (size_t i = 0; i < fences.size(); ++i) {
-    if (fences[i].timeline == nullptr) continue;
-    const plan::Task& task = schedule.list.tasks[i];
-    const auto index = static_cast<size_t>(task.device);
-    const device::TaskTimes times = devices[index]->times(fences[i]);
-    const int64_t task_rows = task.stage == graph::Stage::kHead ? logit_rows : rows;
-    const int64_t macs = task.macs_per_row * task_rows + task.macs_per_key * keys;
-    work[index].macs += macs;
-    spans[index].busy += times.end - times.start;
-    spans[index].first = std::min(spans[index].first, times.start);
-    spans[index].last = std::max(spans[index].last, times.end);
-    if (!options.trace) continue;
-    TraceEvent event;
-    event.name = task.name;
-    event.device = devices[index]->info().name;
-    event.pass = passes;
-    event.layer = task.layer;
-    event.rows = task_rows;
-    event.bytes = task.weight_bytes + task.activation_bytes_per_row * task_rows;
-    event.macs = macs;
-    event.queued = times.queued;
-    event.start = times.start;
-    event.end = times.end;
-    trace.events.push_back(std::move(event));
-  }
-  for (size_t i = 0; i < spans.size(); ++i) {
-    if (spans[i].busy == Duration::zero()) continue;
-    work[i].busy += spans[i].busy;
-    work[i].wait += spans[i].last - spans[i].first - spans[i].busy;
-  }
-}
-
 Result<Logits> Executor::State::collect(const Schedule& schedule) {
+  const PassViews& views = context.views;
   Logits logits;
-  logits.rows = static_cast<int64_t>(arrays.logit_rows.size());
+  logits.rows = views.logit_rows();
   logits.n_vocab = graph.n_vocab;
   logits.data = schedule.logits;
   if (schedule.logits_stride != graph.n_vocab && logits.rows > 1) {
@@ -304,36 +231,27 @@ Result<Logits> Executor::State::collect(const Schedule& schedule) {
     const auto bad =
         std::count_if(row.begin(), row.end(), [](float value) { return !std::isfinite(value); });
     if (bad > 0) {
-      return make_error(
-          ErrorCode::kInvalidData,
-          "{} of {} logits at position {} are NaN or infinite: the model's numbers "
-          "overflow or its file is damaged",
-          bad, row.size(),
-          arrays.positions[static_cast<size_t>(arrays.logit_rows[static_cast<size_t>(i)])]);
+      return make_error(ErrorCode::kInvalidData,
+                        "{} of {} logits at position {} are NaN or infinite: the model's numbers "
+                        "overflow or its file is damaged",
+                        bad, row.size(), views.position(views.logit_row(i)));
     }
   }
   return logits;
 }
 
 Result<Logits> Executor::State::run(const Batch& batch) {
-  RETURN_IF_ERROR(prepare(batch));
-  const Schedule& schedule = *schedule_for(static_cast<int64_t>(arrays.tokens.size()));
-  device::BatchView view;
-  view.n_rows = static_cast<int64_t>(arrays.tokens.size());
-  view.tokens = arrays.tokens;
-  view.positions = arrays.positions;
-  view.sequences = arrays.sequences;
-  view.logit_rows = arrays.logit_rows;
-  view.kv = cache.data();
-  view.kv_layout = cache.layout();
-
-  const Status submitted = submit(schedule, view);
-  const Status waited = wait();
-  RETURN_IF_ERROR(submitted);
-  RETURN_IF_ERROR(waited);
-  account(schedule);
-  ++passes;
-  return collect(schedule);
+  int64_t rows = 0;
+  for (const BatchItem& item : batch.items) rows += static_cast<int64_t>(item.tokens.size());
+  ASSIGN_OR_RETURN(Schedule* const schedule, schedule_for(rows));
+  // All room first: a block table must not move once a view points to it.
+  for (const BatchItem& item : batch.items) {
+    RETURN_IF_ERROR(cache.reserve(item.sequence, static_cast<int64_t>(item.tokens.size())));
+  }
+  context.views.fill(batch, cache);
+  context.views.cut(schedule->list.cut->blocks, schedule->list.any_rows);
+  RETURN_IF_ERROR(run_pass(*schedule, context));
+  return collect(*schedule);
 }
 
 Result<Logits> Executor::forward(const Batch& batch) {
@@ -350,7 +268,8 @@ Result<Logits> Executor::forward(const Batch& batch) {
   return logits;
 }
 
-int64_t Executor::max_rows() const { return state_->schedules.back().max_rows; }
+const std::vector<LostDevice>& Executor::lost_devices() const { return state_->context.lost; }
+int64_t Executor::max_rows() const { return state_->plan.buckets.back().max_rows; }
 
 Work Executor::work(int64_t rows, int64_t depth) const {
   const State& s = *state_;
@@ -360,19 +279,28 @@ Work Executor::work(int64_t rows, int64_t depth) const {
   Work work;
   // Row i of the pass sees depth + i + 1 keys.
   const int64_t keys = rows * depth + rows * (rows + 1) / 2;
-  for (const plan::Task& task : s.schedules.back().list.tasks) {
-    const int64_t task_rows = task.stage == graph::Stage::kHead ? 1 : rows;
-    work.macs += task.macs_per_row * task_rows + task.macs_per_key * keys;
-    work.weight_bytes += task.weight_bytes;
+  for (size_t i = 0; i < s.graph.ops.size(); ++i) {
+    const auto id = static_cast<graph::OpId>(i);
+    const graph::Op& op = s.graph.op(id);
+    if (op.kind == graph::OpKind::kAttention) {
+      work.macs += graph::macs_per_row(s.graph, id, 1) * keys;
+      continue;
+    }
+    const int64_t op_rows = op.stage == graph::Stage::kHead ? 1 : rows;
+    work.macs += graph::macs_per_row(s.graph, id, 0) * op_rows;
+    if (op.kind != graph::OpKind::kEmbed) work.weight_bytes += graph::weight_bytes(s.graph, id);
   }
   work.kv_bytes = (depth + rows) * token_kv_bytes + rows * token_kv_bytes;
   return work;
 }
 
-std::span<const DeviceWork> Executor::device_work() const { return state_->work; }
-void Executor::reset_device_work() {
-  std::fill(state_->work.begin(), state_->work.end(), DeviceWork{});
+std::span<const DeviceWork> Executor::device_work() const { return state_->context.work; }
+const ControlWork& Executor::control_work() const { return state_->context.control; }
+void Executor::reset_work() {
+  PassContext& context = state_->context;
+  std::fill(context.work.begin(), context.work.end(), DeviceWork{});
+  context.control = {};
 }
-const Trace& Executor::trace() const { return state_->trace; }
+const Trace& Executor::trace() const { return state_->context.trace; }
 
 }  // namespace troika::runtime

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "troika/base/clock.h"
 #include "troika/base/result.h"
 #include "troika/base/trace.h"
 #include "troika/device/device.h"
@@ -17,42 +19,80 @@
 
 namespace troika::runtime {
 
+// How one device's task comes to wait for another's.
+enum class Sync {
+  kBlocking,  // the caller blocks on the fence before it queues the task
+  kPredict,   // the caller sleeps for most of the predicted time, polls, and then queues the task
+  kQueue,     // everything is queued ahead; the waiting device sleeps and polls by prediction
+};
+std::string_view to_string(Sync sync);  // "blocking", "predict", "queue"
+
 struct ExecutorOptions {
   int64_t max_logit_rows = 1;  // rows of one pass that may ask for logits, at least 1
   bool trace = false;          // keep every task's times
+  Sync sync = Sync::kQueue;
+  // A pass in which nothing is finished for this long, and for twenty times what the running task
+  // should take at the slowest, has a device that hangs.
+  Duration patience = std::chrono::seconds(10);
 };
 
 // What one device did since the last reset.
 struct DeviceWork {
   int64_t macs = 0;
   Duration busy{};
-  Duration wait{};  // between its first and last task of a pass, when it computed nothing
+  Duration wait{};       // between its first and last task of a pass, when it computed nothing
+  int64_t joins = 0;     // tasks that had to wait for another device
+  Duration join_wait{};  // how long
+  int64_t tasks = 0;
+};
+
+// What the calling thread did since the last reset, in time on a core.
+struct ControlWork {
+  int64_t passes = 0;
+  Duration submit{};         // checks, block tables, queueing
+  Duration wait{};           // until the pass was done
+  int64_t gather_bytes = 0;  // moved by concatenations that exist only because of cuts
+};
+
+struct LostDevice {
+  size_t index = 0;  // in the plan's order
+  Error reason;
 };
 
 // Threads: one caller at a time. Borrows graph, devices, pool and cache, which must outlive it.
 class Executor {
  public:
-  // Checks and lowers the plan, compiles every task, and allocates the activations. `devices` are
+  // Checks the plan, lowers it for the largest pass of each bucket, and allocates the activations.
+  // What any number of rows can use is compiled at once, the rest when first needed. `devices` are
   // those that the plan names, in its order.
   static Result<std::unique_ptr<Executor>> create(
       const graph::Graph& graph, const plan::Plan& plan,
       std::span<const std::unique_ptr<device::Device>> devices, device::SharedPool& pool,
       KvCache& cache, const ExecutorOptions& options);
+  // If a device is stuck, what it may still write to is put in quarantine.
   ~Executor();
+
+  // Lowers and compiles for passes of `rows` rows, so that forward() need not.
+  Status prepare(int64_t rows);
 
   // Computes every item's tokens after what its sequence holds already. Their KV is committed only
   // when the whole pass has succeeded; after an error the sequences and the cache's free blocks are
   // as before.
   // kInvalidArgument for a batch that cannot be meant (an empty or repeated item, an unknown
-  // token), kContextFull, kDeviceFailed, or kInvalidData if logits are not finite.
+  // token), kContextFull, kDeviceFailed (then lost_devices() says which; the executor is of no use
+  // any more), or kInvalidData if logits are not finite.
   Result<Logits> forward(const Batch& batch);
+
+  // Devices that failed, hung or refused in the last pass or at compiling.
+  const std::vector<LostDevice>& lost_devices() const;
 
   int64_t max_rows() const;
   // The least work of a pass of one sequence with one row of logits.
   Work work(int64_t rows, int64_t depth) const;
 
   std::span<const DeviceWork> device_work() const;  // in the plan's order of devices
-  void reset_device_work();
+  const ControlWork& control_work() const;
+  void reset_work();
   const Trace& trace() const;
 
  private:

@@ -54,6 +54,7 @@ class Fragile final : public device::Device {
   }
   device::DeviceStats stats() const override { return inner_->stats(); }
   void abandon(Error reason) override { inner_->abandon(std::move(reason)); }
+  bool lost() const override { return inner_->lost(); }
   bool stuck() const override { return inner_->stuck(); }
 
   bool supported = true;
@@ -80,7 +81,7 @@ class Runner {
     if (n_devices == 2) {
       plan_.devices.push_back("b");
       for (auto& bucket : plan_.buckets)
-        bucket.placements[3].device = plan_.devices[1];  // attention
+        bucket.placements[3].parts[0].device = plan_.devices[1];  // attention
     }
     device::KvLayout layout;
     layout.n_layers = graph_.n_layers;
@@ -95,6 +96,12 @@ class Runner {
 
   Result<std::unique_ptr<Executor>> create() {
     return Executor::create(graph_, plan_, devices_, pool_, *cache_, options_);
+  }
+  // A sound device in the place of a lost one, and a new executor.
+  void replace_device(size_t i) {
+    executor_.reset();  // its kernels are the device's
+    devices_[i] = std::make_unique<Fragile>(devices_[i]->info().name);
+    executor_ = std::move(*create());
   }
   Fragile& device(size_t i) { return static_cast<Fragile&>(*devices_[i]); }
   KvCache& cache() { return *cache_; }
@@ -214,6 +221,7 @@ TEST(Executor, NumbersThatOverflowAreReported) {
       << logits.error().message;
 }
 
+// What is computed again on other devices goes on where the sequence was.
 TEST(Executor, ADeviceThatRefusesLeavesTheSequenceUsable) {
   for (const int after : {0, 1, 3}) {
     Runner runner;
@@ -221,7 +229,10 @@ TEST(Executor, ADeviceThatRefusesLeavesTheSequenceUsable) {
     const Tokens tokens = some_tokens(40);
     runner.device(0).refuse(after);
     expect_refused(runner, {{{one, tokens, WantLogits::kLast}}}, ErrorCode::kDeviceFailed);
-    runner.device(0).refuse(-1);
+    ASSERT_EQ(runner.executor().lost_devices().size(), 1u);
+    EXPECT_EQ(runner.executor().lost_devices()[0].index, 0u);
+    EXPECT_EQ(runner.executor().lost_devices()[0].reason.message, "fell out");
+    runner.replace_device(0);
     const auto logits = runner.feed(one, tokens);
     ASSERT_TRUE(logits.has_value());
     const std::vector<float> got(logits->row(0).begin(), logits->row(0).end());
@@ -278,14 +289,14 @@ TEST(Executor, CountsWorkAsByHand) {
   const SequenceId two = runner.cache().new_sequence();
   ASSERT_TRUE(runner.feed(one, some_tokens(20), WantLogits::kNone).has_value());
   EXPECT_EQ(runner.executor().device_work()[0].macs, 20 * kLayerMacs + 210 * kKeyMacs);
-  runner.executor().reset_device_work();
+  runner.executor().reset_work();
   EXPECT_EQ(runner.executor().device_work()[0].macs, 0);
   ASSERT_TRUE(runner.feed(one, some_tokens(10)).has_value());
   EXPECT_EQ(runner.executor().device_work()[0].macs, work.macs);
   EXPECT_GT(runner.executor().device_work()[0].busy, Duration::zero());
   EXPECT_GE(runner.executor().device_work()[0].wait, Duration::zero());
   // Two sequences in one pass: 31 keys for the first, 1 + 2 for the other; three rows of logits.
-  runner.executor().reset_device_work();
+  runner.executor().reset_work();
   const Tokens a = some_tokens(1);
   const Tokens b = some_tokens(2);
   ASSERT_TRUE(runner.executor()

@@ -81,6 +81,7 @@ class ReferenceDevice final : public Device {
     let_go_ = true;
     queue_.abandon(std::move(reason));
   }
+  bool lost() const override { return queue_.lost(); }
   bool stuck() const override { return queue_.stuck(); }
 
  private:

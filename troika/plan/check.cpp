@@ -1,0 +1,229 @@
+// What makes a Plan one that can be run.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "troika/plan/plan.h"
+
+namespace troika::plan {
+namespace {
+
+using graph::Stage;
+
+constexpr double kLeastShare = 1e-6;
+constexpr double kMostShare = 1e6;
+constexpr double kMostDelayUs = 1e6;
+
+bool is_outer(Stage stage) { return stage == Stage::kInput || stage == Stage::kHead; }
+
+std::string place_name(const Placement& placement, int32_t layer) {
+  std::string name(to_string(placement.stage));
+  if (!placement.op.empty()) name += " " + placement.op;
+  if (layer >= 0) name += fmt::format(" layer {}", layer);
+  if (placement.chunk >= 0) name += fmt::format(" chunk {}", placement.chunk);
+  return name;
+}
+
+// Checks the placements of one bucket.
+class BucketCheck {
+ public:
+  BucketCheck(const Plan& plan, const graph::Graph& graph, const RowsBucket& bucket)
+      : plan_(plan), graph_(graph), bucket_(bucket) {
+    for (size_t i = 0; i < graph.ops.size(); ++i) {
+      const graph::Op& op = graph.ops[i];
+      if (op.kind != graph::OpKind::kMatMul) continue;
+      products_.insert({op.stage, std::string(product_name(graph, static_cast<graph::OpId>(i)))});
+    }
+  }
+
+  Status run() {
+    for (const Placement& placement : bucket_.placements) {
+      RETURN_IF_ERROR(check_cut(placement));
+      RETURN_IF_ERROR(check_parts(placement));
+      RETURN_IF_ERROR(check_layers(placement));
+    }
+    return check_complete();
+  }
+
+ private:
+  tl::unexpected<Error> wrong(const Placement& placement, const std::string& what) const {
+    return make_error(ErrorCode::kInvalidData, "plan: bucket of {} rows, {}: {}", bucket_.max_rows,
+                      place_name(placement, placement.first_layer), what);
+  }
+
+  Status check_cut(const Placement& placement) const {
+    const Cut cut = placement.cut;
+    const bool fits = [&] {
+      switch (placement.stage) {
+        case Stage::kInput:
+          return cut == Cut::kNone || cut == Cut::kActivationCentric;
+        case Stage::kAttention:
+          return cut != Cut::kK;
+        case Stage::kHead:
+          return cut != Cut::kActivationCentric;
+        case Stage::kG1:
+        case Stage::kG2:
+          return true;
+      }
+      return false;
+    }();
+    if (!fits) {
+      return wrong(placement, fmt::format("this stage cannot be cut {}", to_string(cut)));
+    }
+    if (cut == Cut::kNone && placement.parts.size() != 1) {
+      return wrong(placement, fmt::format("cut none has one part, not {}", placement.parts.size()));
+    }
+    if (!placement.op.empty() && !products_.contains({placement.stage, placement.op})) {
+      return wrong(placement, "this stage has no such product");
+    }
+    return {};
+  }
+
+  Status check_parts(const Placement& placement) const {
+    if (placement.parts.empty() || placement.parts.size() > kMaxParts) {
+      return wrong(placement,
+                   fmt::format("{} parts, not 1 to {}", placement.parts.size(), kMaxParts));
+    }
+    std::set<std::string_view> seen;
+    for (const Part& part : placement.parts) {
+      if (std::find(plan_.devices.begin(), plan_.devices.end(), part.device) ==
+          plan_.devices.end()) {
+        return wrong(placement,
+                     fmt::format("device \"{}\" is not among the plan's devices", part.device));
+      }
+      if (!seen.insert(part.device).second) {
+        return wrong(placement, fmt::format("device \"{}\" has two parts", part.device));
+      }
+      if (!(part.share >= kLeastShare && part.share <= kMostShare)) {
+        return wrong(placement, fmt::format("share {} of device \"{}\" is not from {} to {}",
+                                            part.share, part.device, kLeastShare, kMostShare));
+      }
+    }
+    if (!(placement.delay_us >= 0 && placement.delay_us <= kMostDelayUs)) {
+      return wrong(placement, fmt::format("a delay of {} us is not from 0 to {}",
+                                          placement.delay_us, kMostDelayUs));
+    }
+    if (placement.chunk < -1 || placement.chunk >= static_cast<int32_t>(kMaxChunks)) {
+      return wrong(placement, fmt::format("chunk is not from -1 to {}", kMaxChunks - 1));
+    }
+    return {};
+  }
+
+  // The first place that is named twice is an error: the time stays bounded.
+  Status cover(const Placement& placement, int32_t layer) {
+    if (covered_.insert({placement.stage, placement.op, placement.chunk, layer}).second) return {};
+    return make_error(ErrorCode::kInvalidData, "plan: bucket of {} rows, {} is placed twice",
+                      bucket_.max_rows, place_name(placement, layer));
+  }
+
+  Status check_layers(const Placement& placement) {
+    if (is_outer(placement.stage)) {
+      if (placement.first_layer != -1 || placement.last_layer != -1) {
+        return wrong(placement, "this stage has no layers");
+      }
+      return cover(placement, -1);
+    }
+    if (placement.first_layer < 0 || placement.last_layer < placement.first_layer ||
+        placement.last_layer >= graph_.n_layers) {
+      return wrong(placement,
+                   fmt::format("layers {} to {} are not in 0 to {}", placement.first_layer,
+                               placement.last_layer, graph_.n_layers - 1));
+    }
+    for (int32_t layer = placement.first_layer; layer <= placement.last_layer; ++layer) {
+      RETURN_IF_ERROR(cover(placement, layer));
+    }
+    return {};
+  }
+
+  Status check_complete() const {
+    const auto once = [&](Stage stage, int32_t layer) -> Status {
+      if (covered_.contains({stage, std::string(), -1, layer})) return {};
+      Placement missing;
+      missing.stage = stage;
+      return make_error(ErrorCode::kInvalidData, "plan: bucket of {} rows, {} is not placed",
+                        bucket_.max_rows, place_name(missing, layer));
+    };
+    for (const Stage stage : {Stage::kInput, Stage::kHead}) RETURN_IF_ERROR(once(stage, -1));
+    for (int32_t layer = 0; layer < graph_.n_layers; ++layer) {
+      for (const Stage stage : {Stage::kG1, Stage::kAttention, Stage::kG2}) {
+        RETURN_IF_ERROR(once(stage, layer));
+      }
+    }
+    return {};
+  }
+
+  const Plan& plan_;
+  const graph::Graph& graph_;
+  const RowsBucket& bucket_;
+  std::set<std::pair<Stage, std::string>> products_;
+  std::set<std::tuple<Stage, std::string, int32_t, int32_t>> covered_;  // stage, op, chunk, layer
+};
+
+Status check_header(const Plan& plan, const graph::Graph& graph) {
+  if (plan.model_fingerprint != graph.model->fingerprint()) {
+    return make_error(ErrorCode::kInvalidData,
+                      "plan: made for model {:016x}, but this one is {:016x}",
+                      plan.model_fingerprint, graph.model->fingerprint());
+  }
+  if (plan.activations != "f32") {
+    return make_error(ErrorCode::kInvalidData, "plan: activations are \"{}\", not f32",
+                      plan.activations);
+  }
+  if (plan.kv_type != "f32" && plan.kv_type != "f16") {
+    return make_error(ErrorCode::kInvalidData, "plan: kv_type is \"{}\", not f32 or f16",
+                      plan.kv_type);
+  }
+  if (plan.devices.empty()) return make_error(ErrorCode::kInvalidData, "plan: names no device");
+  for (auto device = plan.devices.begin(); device != plan.devices.end(); ++device) {
+    if (std::find(plan.devices.begin(), device, *device) != device) {
+      return make_error(ErrorCode::kInvalidData, "plan: names device \"{}\" twice", *device);
+    }
+  }
+  if (plan.buckets.empty()) return make_error(ErrorCode::kInvalidData, "plan: has no buckets");
+  size_t placements = 0;
+  for (const RowsBucket& bucket : plan.buckets) placements += bucket.placements.size();
+  if (placements > kMaxPlacements) {
+    return make_error(ErrorCode::kInvalidData, "plan: {} placements, {} at most are allowed",
+                      placements, kMaxPlacements);
+  }
+  return {};
+}
+
+Status check_rows(const RowsBucket& bucket, int64_t last) {
+  if (bucket.max_rows <= last) {
+    return make_error(ErrorCode::kInvalidData, "plan: bucket of {} rows comes after one of {}",
+                      bucket.max_rows, last);
+  }
+  if (bucket.max_rows > kMaxPlanRows) {
+    return make_error(ErrorCode::kInvalidData, "plan: a bucket of {} rows: {} at most are allowed",
+                      bucket.max_rows, kMaxPlanRows);
+  }
+  const bool sound = bucket.chunks.size() <= kMaxChunks && bucket.in_flight >= 0 &&
+                     std::all_of(bucket.chunks.begin(), bucket.chunks.end(),
+                                 [](int64_t rows) { return rows > 0 && rows <= kMaxPlanRows; });
+  // The last size repeats: too small a one would make too many.
+  const int64_t most = bucket.chunks.empty() ? 1 : bucket.max_rows / bucket.chunks.back();
+  if (!sound || most > static_cast<int64_t>(kMaxChunks)) {
+    return make_error(ErrorCode::kInvalidData,
+                      "plan: bucket of {} rows: chunks must have 1 to {} rows and be {} at most, "
+                      "and in_flight must not be negative",
+                      bucket.max_rows, kMaxPlanRows, kMaxChunks);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check(const Plan& plan, const graph::Graph& graph) {
+  RETURN_IF_ERROR(check_header(plan, graph));
+  int64_t last = 0;
+  for (const RowsBucket& bucket : plan.buckets) {
+    RETURN_IF_ERROR(check_rows(bucket, last));
+    last = bucket.max_rows;
+    RETURN_IF_ERROR(BucketCheck(plan, graph, bucket).run());
+  }
+  return {};
+}
+
+}  // namespace troika::plan

@@ -1,0 +1,216 @@
+#include "troika/plan/slices.h"
+
+#include <algorithm>
+
+namespace troika::plan {
+
+using graph::TensorId;
+
+Slices::Slices(const graph::Graph& source, std::span<const device::DeviceInfo> infos,
+               int64_t max_logit_rows, CutGraph& out)
+    : source_(source),
+      infos_(infos),
+      max_logit_rows_(max_logit_rows),
+      out_(out),
+      values_(source.tensors.size() * (out.blocks.size() + 1)),
+      blocks_(out.blocks.size()) {}
+
+Slices::Value& Slices::value(TensorId source, int32_t block) {
+  const size_t index = block == kWholePass ? blocks_ : static_cast<size_t>(block);
+  return values_[static_cast<size_t>(source) * (blocks_ + 1) + index];
+}
+
+const Slices::Value& Slices::value(TensorId source, int32_t block) const {
+  return const_cast<Slices*>(this)->value(source, block);
+}
+
+const std::vector<Slice>& Slices::of(TensorId source, int32_t block) const {
+  return value(source, block).slices;
+}
+
+std::vector<SliceSpec> Slices::shared(TensorId source, int32_t block) const {
+  std::vector<SliceSpec> specs;
+  for (const Slice& slice : of(source, block)) {
+    if (!slice.partial && !slice.own_copy) specs.push_back({slice.device, slice.columns});
+  }
+  return specs;
+}
+
+bool Slices::has_partial_sums(TensorId source, int32_t block) const {
+  const auto& slices = of(source, block);
+  return std::any_of(slices.begin(), slices.end(), [](const Slice& s) { return s.partial; });
+}
+
+bool Slices::computed_on(TensorId source, int32_t block, int32_t device) const {
+  const auto& slices = of(source, block);
+  return std::any_of(slices.begin(), slices.end(), [&](const Slice& s) {
+    return !s.partial && s.device == device && s.columns.size() == width(source);
+  });
+}
+
+bool Slices::at_hand(TensorId source, int32_t block, int32_t device) const {
+  if (computed_on(source, block, device)) return true;
+  const auto& slices = of(source, block);
+  return std::any_of(slices.begin(), slices.end(),
+                     [](const Slice& s) { return !s.partial && !s.own_copy; });
+}
+
+bool Slices::one_row(int32_t block) const {
+  return block == kWholePass ? max_logit_rows_ == 1
+                             : out_.blocks[static_cast<size_t>(block)].padded == 1;
+}
+
+TensorId Slices::add_tensor(TensorId source, int32_t block, int64_t tensor_width) {
+  graph::Tensor tensor = source_.tensor(source);
+  tensor.width = tensor_width;
+  tensor.producer = -1;
+  out_.graph.tensors.push_back(std::move(tensor));
+  out_.tensor_blocks.push_back(block);
+  return static_cast<TensorId>(out_.graph.tensors.size() - 1);
+}
+
+TensorId Slices::window(TensorId of, Range columns, int32_t block) {
+  graph::Tensor tensor = out_.graph.tensor(of);
+  const bool nested = tensor.window_of >= 0;
+  tensor.window_begin = columns.begin + (nested ? tensor.window_begin : 0);
+  tensor.window_of = nested ? tensor.window_of : of;
+  tensor.width = columns.size();
+  out_.graph.tensors.push_back(std::move(tensor));
+  out_.tensor_blocks.push_back(block);
+  return static_cast<TensorId>(out_.graph.tensors.size() - 1);
+}
+
+void Slices::set_context(graph::Stage stage, int32_t layer, double delay_us) {
+  stage_ = stage;
+  layer_ = layer;
+  delay_us_ = delay_us;
+}
+
+void Slices::emit(graph::Op op, const Assignment& assignment) {
+  op.stage = stage_;
+  op.layer = layer_;
+  graph::Tensor& output = out_.graph.tensors[static_cast<size_t>(op.output)];
+  if (output.producer < 0) output.producer = static_cast<graph::OpId>(out_.graph.ops.size());
+  out_.graph.ops.push_back(std::move(op));
+  out_.assignments.push_back(assignment);
+  out_.assignments.back().delay_us = delay_us_;
+}
+
+std::vector<TensorId> Slices::outputs(TensorId source, int32_t block,
+                                      const std::vector<SliceSpec>& specs) {
+  Value& v = value(source, block);
+  const bool in_place =
+      specs.size() > 1 &&
+      (one_row(block) || std::all_of(specs.begin(), specs.end(), [&](const SliceSpec& spec) {
+         return infos_[static_cast<size_t>(spec.device)].strided;
+       }));
+  if (in_place) v.whole = add_tensor(source, block, width(source));
+  std::vector<TensorId> tensors;
+  for (const SliceSpec& spec : specs) {
+    const TensorId tensor = in_place ? window(v.whole, spec.columns, block)
+                                     : add_tensor(source, block, spec.columns.size());
+    v.slices.push_back({spec.device, spec.columns, tensor, false, false});
+    tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
+TensorId Slices::partial_sum(TensorId source, int32_t block, int32_t device) {
+  const TensorId tensor = add_tensor(source, block, width(source));
+  value(source, block).slices.push_back({device, {0, width(source)}, tensor, true, false});
+  return tensor;
+}
+
+TensorId Slices::own_copy(TensorId source, int32_t block, int32_t device) {
+  const TensorId tensor = add_tensor(source, block, width(source));
+  value(source, block).slices.push_back({device, {0, width(source)}, tensor, false, true});
+  return tensor;
+}
+
+TensorId Slices::order(TensorId source, int32_t block) { return add_tensor(source, block, 0); }
+
+TensorId Slices::sum(TensorId source, int32_t block, int32_t device) {
+  graph::Op op;
+  op.kind = graph::OpKind::kAdd;
+  for (const Slice& slice : of(source, block)) {
+    if (slice.partial) op.inputs.push_back(slice.tensor);
+  }
+  op.output = own_copy(source, block, device);
+  const TensorId output = op.output;
+  emit(std::move(op), {device, block, false, 0});
+  return output;
+}
+
+// One operator that copies the columns side by side.
+TensorId Slices::join(TensorId source, int32_t block, int32_t device, Range columns) {
+  graph::Op op;
+  op.kind = graph::OpKind::kConcat;
+  // The slices of one cut follow each other in order of columns.
+  const std::vector<Slice> slices = of(source, block);
+  int64_t next = columns.begin;
+  for (const Slice& slice : slices) {
+    if (slice.partial || slice.own_copy || slice.columns.begin > next ||
+        slice.columns.end <= next) {
+      continue;
+    }
+    const Range wanted = {next, std::min(slice.columns.end, columns.end)};
+    const Range within = {wanted.begin - slice.columns.begin, wanted.end - slice.columns.begin};
+    op.inputs.push_back(wanted == slice.columns ? slice.tensor
+                                                : window(slice.tensor, within, block));
+    next = wanted.end;
+    if (next == columns.end) break;
+  }
+  const TensorId output = add_tensor(source, block, columns.size());
+  op.output = output;
+  value(source, block).slices.push_back({device, columns, output, false, true});
+  emit(std::move(op), {device, block, false, 0});
+  return output;
+}
+
+TensorId Slices::read(TensorId source, int32_t block, int32_t device, Range columns) {
+  const Value& v = value(source, block);
+  const auto matches = [&](const Slice& s, bool own) {
+    return !s.partial && s.columns == columns && (own ? s.device == device : !s.own_copy);
+  };
+  for (const bool own : {true, false}) {
+    const auto found = std::find_if(v.slices.begin(), v.slices.end(),
+                                    [&](const Slice& s) { return matches(s, own); });
+    if (found != v.slices.end()) return found->tensor;
+  }
+  const Range all = {0, width(source)};
+  if (has_partial_sums(source, block) && !at_hand(source, block, device)) {
+    const TensorId total = sum(source, block, device);
+    if (columns == all) return total;
+  }
+  if (v.whole >= 0 && columns == all) return v.whole;
+  // A window of one slice, if the device can read it so.
+  const bool strided = infos_[static_cast<size_t>(device)].strided || one_row(block);
+  for (const Slice& slice : value(source, block).slices) {
+    const bool readable = !slice.partial && (!slice.own_copy || slice.device == device);
+    if (!readable || slice.columns.begin > columns.begin || slice.columns.end < columns.end) {
+      continue;
+    }
+    const Range within = {columns.begin - slice.columns.begin, columns.end - slice.columns.begin};
+    const TensorId part = window(slice.tensor, within, block);
+    if (strided) return part;
+    graph::Op op;
+    op.kind = graph::OpKind::kConcat;
+    op.inputs = {part};
+    op.output = add_tensor(source, block, columns.size());
+    const TensorId output = op.output;
+    value(source, block).slices.push_back({device, columns, output, false, true});
+    emit(std::move(op), {device, block, false, 0});
+    return output;
+  }
+  // The only value there is may be another device's own copy.
+  for (const Slice& slice : value(source, block).slices) {
+    if (!slice.partial && slice.columns == columns) return slice.tensor;
+  }
+  return join(source, block, device, columns);
+}
+
+TensorId Slices::read_all(TensorId source, int32_t block, int32_t device) {
+  return read(source, block, device, {0, width(source)});
+}
+
+}  // namespace troika::plan

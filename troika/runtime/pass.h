@@ -1,0 +1,44 @@
+// One pass of a schedule: submission, waiting, faults, and what it cost.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "troika/base/result.h"
+#include "troika/base/trace.h"
+#include "troika/device/device.h"
+#include "troika/device/fence.h"
+#include "troika/runtime/executor.h"
+#include "troika/runtime/pass_views.h"
+#include "troika/runtime/schedule.h"
+
+namespace troika::runtime {
+
+// What passes share. Not moved while a pass runs: devices see its views.
+struct PassContext {
+  PassContext(std::span<const std::unique_ptr<device::Device>> the_devices,
+              const ExecutorOptions& the_options);
+
+  std::span<const std::unique_ptr<device::Device>> devices;
+  ExecutorOptions options;
+  PassViews views;
+  std::vector<device::Fence> fences;  // by task; no timeline: not queued
+  std::unique_ptr<std::atomic<bool>> spoiled;
+  std::vector<LostDevice> lost;
+  std::vector<DeviceWork> work;  // by device
+  ControlWork control;
+  Trace trace;
+  int64_t passes = 0;
+
+  // Puts a device aside; the first reason counts.
+  void lose(size_t device, const Error& reason);
+};
+
+// Runs all tasks of a compiled schedule on context.views and waits for every one, so that nothing
+// of the pass runs on when its arrays are reused. kDeviceFailed, with the devices in context.lost.
+Status run_pass(Schedule& schedule, PassContext& context);
+
+}  // namespace troika::runtime

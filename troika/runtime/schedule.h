@@ -1,0 +1,42 @@
+// The tasks of a plan for passes of certain rows, compiled on their devices and bound to memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "troika/base/result.h"
+#include "troika/device/device.h"
+#include "troika/plan/lower.h"
+
+namespace troika::runtime {
+
+struct Schedule {
+  size_t bucket = 0;  // of the plan
+  plan::TaskList list;
+  std::vector<std::unique_ptr<device::Kernel>> kernels;   // by task; empty until compile()
+  std::vector<std::vector<device::TensorView>> bindings;  // by task
+  const float* logits = nullptr;
+  int64_t logits_stride = 0;        // floats
+  std::vector<Duration> durations;  // by task: what it took lately, from queueing to its end
+  uint64_t last_used = 0;
+
+  bool serves(size_t of_bucket, int64_t rows) const {
+    return bucket == of_bucket && (list.any_rows ? rows <= list.rows : rows == list.rows);
+  }
+};
+
+// Lowers one bucket. kUnsupported if a device cannot compute an operator.
+Result<std::unique_ptr<Schedule>> make_schedule(
+    const plan::Plan& plan, size_t bucket, const graph::Graph& graph, int64_t rows,
+    int64_t max_logit_rows, std::span<const std::unique_ptr<device::Device>> devices);
+
+// Compiles every task. On an error `failed` is the device's index.
+Status compile(Schedule& schedule, std::span<const std::unique_ptr<device::Device>> devices,
+               size_t& failed);
+
+// Points the tasks to their tensors in `memory`, which has list.memory.bytes.
+void bind(Schedule& schedule, std::byte* memory);
+
+}  // namespace troika::runtime
