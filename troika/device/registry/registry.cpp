@@ -2,6 +2,7 @@
 
 #include "troika/base/cores.h"
 #include "troika/device/cpu/cpu_device.h"
+#include "troika/device/systolic/systolic_device.h"
 
 namespace troika::device {
 namespace {
@@ -23,11 +24,22 @@ Result<std::unique_ptr<Device>> open_cpu(const DeviceSpec& spec, const std::vect
   return cpu::open(cpu_options, clock);
 }
 
+Result<std::unique_ptr<Device>> open_systolic(const DeviceSpec& spec, const std::vector<int>&,
+                                              const OpenOptions& options, const Clock& clock) {
+  systolic::SystolicOptions systolic_options;
+  systolic_options.name = spec.text;
+  systolic_options.cores = spec.cores;
+  systolic_options.chip = spec.instance;
+  systolic_options.kernels = options.kernels;
+  return systolic::open(systolic_options, clock);
+}
+
 }  // namespace
 
 std::span<const DeviceType> device_types() {
   static constexpr DeviceType kTypes[] = {
       {"cpu", "the processor's cores: SIMD kernels, the reference for all others", open_cpu},
+      {"systolic", "an NPU in software: static lengths, 32x32 tiles, FP16 inputs", open_systolic},
   };
   return kTypes;
 }

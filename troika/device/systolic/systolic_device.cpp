@@ -1,0 +1,276 @@
+#include "troika/device/systolic/systolic_device.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "troika/device/cpu/kernels/kernels.h"
+#include "troika/device/cpu/step.h"
+#include "troika/device/result_check.h"
+#include "troika/device/work_queue.h"
+
+namespace troika::device::systolic {
+namespace {
+
+// One pass over a few tokens, and powers of two from a tile on, as graphs for NPUs are built.
+constexpr int64_t kStandardRows[] = {1, 32, 64, 128, 256, 512, 1024};
+
+// A product, or operators for the vector unit.
+struct Part {
+  Program program;                            // its operators alone
+  std::shared_ptr<const TiledWeight> weight;  // null: the vector unit
+  size_t input = 0;                           // of the product, in Program::tensors
+  size_t output = 0;
+  std::vector<cpu::Step> steps;
+};
+
+struct SystolicKernel final : Kernel {
+  Program program;
+  Stationary stationary = Stationary::kWeights;
+  std::vector<Part> parts;
+};
+
+size_t index_of(const Program& program, graph::TensorId tensor) {
+  const auto found = std::find(program.tensors.begin(), program.tensors.end(), tensor);
+  return static_cast<size_t>(found - program.tensors.begin());
+}
+
+// Products stand alone; what lies between two of them is one part.
+std::vector<Part> cut_at_products(const Program& program) {
+  std::vector<Part> parts;
+  bool open = false;
+  for (const graph::OpId id : program.ops) {
+    const bool is_product = program.graph->op(id).kind == graph::OpKind::kMatMul;
+    if (is_product || !open) {
+      parts.emplace_back().program = program;
+      parts.back().program.ops.clear();
+    }
+    parts.back().program.ops.push_back(id);
+    open = !is_product;
+  }
+  return parts;
+}
+
+int64_t rows_of(graph::RowCount rows, const BatchView& batch) {
+  return rows == graph::RowCount::kTokens ? batch.n_rows
+                                          : static_cast<int64_t>(batch.logit_rows.size());
+}
+
+class Systolic final : public SystolicDevice {
+ public:
+  Systolic(DeviceInfo info, const cpu::KernelTable& kernels, Stationary stationary,
+           const Clock& clock)
+      : info_(std::move(info)),
+        kernels_(kernels),
+        stationary_(stationary),
+        array_(kernels),
+        queue_(info_.name, info_.cores, clock, [this](const Kernel& kernel, const Bindings& b) {
+          return run(static_cast<const SystolicKernel&>(kernel), b);
+        }) {}
+
+  const DeviceInfo& info() const override { return info_; }
+  bool supports(const graph::Graph&, graph::OpId) const override { return true; }
+
+  Result<std::unique_ptr<Kernel>> compile(const Program& program) override {
+    return compile(program, stationary_);
+  }
+
+  Result<std::unique_ptr<Kernel>> compile(const Program& program, Stationary stationary) override {
+    RETURN_IF_ERROR(queue_.drain());  // what tasks share may move
+    const auto& lengths = info_.standard_rows;
+    if (std::find(lengths.begin(), lengths.end(), program.max_rows) == lengths.end()) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "device {} has no kernels for {} rows: its lengths are {}", info_.name,
+                        program.max_rows, fmt::join(lengths, ", "));
+    }
+    try {
+      return make_kernel(program, stationary);
+    } catch (const std::bad_alloc&) {
+      return make_error(ErrorCode::kOutOfMemory,
+                        "device {}: not enough memory for its own FP16 weights, {} bytes so far",
+                        info_.name, stats().own_bytes);
+    }
+  }
+
+  Result<Fence> submit(const Kernel& kernel, const Bindings& bindings, std::span<const Fence> waits,
+                       const SubmitOptions& options) override {
+    return queue_.submit(kernel, bindings, waits, options);
+  }
+  TaskTimes times(const Fence& fence) const override { return queue_.times(fence); }
+  DeviceStats stats() const override {
+    DeviceStats stats = queue_.stats();
+    stats.own_bytes = array_.bytes() + static_cast<int64_t>(scratch_.size() * sizeof(Tile));
+    for (const auto& [slice, held] : weights_) {
+      if (const auto weight = held.lock()) stats.own_bytes += weight->bytes();
+    }
+    return stats;
+  }
+  void abandon(Error reason) override { queue_.abandon(std::move(reason)); }
+  bool stuck() const override { return queue_.stuck(); }
+
+  TileCounts counts() const override { return {tiles_.load(), loads_.load()}; }
+
+ private:
+  Result<std::unique_ptr<Kernel>> make_kernel(const Program& program, Stationary stationary) {
+    auto kernel = std::make_unique<SystolicKernel>();
+    kernel->program = program;
+    kernel->stationary = stationary;
+    kernel->parts = cut_at_products(program);
+    for (Part& part : kernel->parts) {
+      const graph::Op& op = program.graph->op(part.program.ops.front());
+      if (op.kind != graph::OpKind::kMatMul) {
+        part.steps = cpu::make_steps(part.program);
+        const int64_t floats = cpu::scratch_floats(part.steps, part.program, kernels_);
+        const auto tiles = static_cast<size_t>(floats / (kTile * kTile) + 1);
+        scratch_.resize(std::max(scratch_.size(), tiles));
+        continue;
+      }
+      const int64_t n = program.graph->tensor(op.output).width;
+      const int64_t k = program.graph->tensor(op.inputs[0]).width;
+      ASSIGN_OR_RETURN(part.weight, tiled({op.weight, op.n_begin, n, op.k_begin, k}));
+      array_.reserve(program.max_rows, *part.weight, stationary);
+      part.input = index_of(program, op.inputs[0]);
+      part.output = index_of(program, op.output);
+      part.program.outputs = {op.output};
+    }
+    return kernel;
+  }
+
+  // Kernels of all lengths share the tiles of a slice.
+  Result<std::shared_ptr<const TiledWeight>> tiled(const WeightSlice& slice) {
+    std::erase_if(weights_, [](const auto& entry) { return entry.second.expired(); });
+    std::weak_ptr<const TiledWeight>& held = weights_[slice];
+    if (auto weight = held.lock()) return weight;
+    ASSIGN_OR_RETURN(TiledWeight made, TiledWeight::make(slice));
+    auto weight = std::make_shared<const TiledWeight>(std::move(made));
+    held = weight;
+    return weight;
+  }
+
+  Status run(const SystolicKernel& kernel, const Bindings& bindings) {
+    const Part* before = nullptr;
+    for (const Part& part : kernel.parts) {
+      if (part.weight == nullptr) {
+        run_steps(part, bindings);
+      } else {
+        // Products side by side share their input.
+        const bool loaded =
+            before != nullptr && before->weight != nullptr && before->input == part.input;
+        RETURN_IF_ERROR(run_product(kernel, part, bindings, loaded));
+      }
+      before = &part;
+    }
+    return check_finite(info_.name, kernel.program, bindings);
+  }
+
+  void run_steps(const Part& part, const Bindings& bindings) {
+    cpu::StepContext context;
+    context.graph = part.program.graph;
+    context.bindings = &bindings;
+    context.kernels = &kernels_;
+    context.scratch = &scratch_.front().at[0][0];
+    for (const cpu::Step& step : part.steps) {
+      const int64_t chunks = cpu::chunk_count(step, context);
+      for (int64_t chunk = 0; chunk < chunks; ++chunk) cpu::run_chunk(step, context, chunk);
+    }
+  }
+
+  Status run_product(const SystolicKernel& kernel, const Part& part, const Bindings& bindings,
+                     bool loaded) {
+    const Program& program = kernel.program;
+    const graph::Op& op = program.graph->op(part.program.ops.front());
+    const graph::Tensor& input = program.graph->tensor(op.inputs[0]);
+    const int64_t rows = rows_of(input.rows, *bindings.batch);
+    if (rows > program.max_rows) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "device {}: a task of {} rows for a kernel of {} at most", info_.name, rows,
+                        program.max_rows);
+    }
+    constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+    if (!loaded) {
+      const TensorView& x = bindings.tensors[part.input];
+      array_.load_inputs(reinterpret_cast<const float*>(x.data), x.row_stride / kFloat, rows,
+                         input.width, program.max_rows);
+    }
+    const TensorView& y = bindings.tensors[part.output];
+    const TileCounts counts = array_.multiply(
+        *part.weight, kernel.stationary, reinterpret_cast<float*>(y.data), y.row_stride / kFloat);
+    tiles_ += counts.tiles;
+    loads_ += counts.loads;
+    // Here and not only at the end: an input beyond FP16 may be lost to sight in an attention.
+    return check_finite(info_.name, part.program, bindings);
+  }
+
+  const DeviceInfo info_;
+  const cpu::KernelTable& kernels_;
+  const Stationary stationary_;
+  std::map<WeightSlice, std::weak_ptr<const TiledWeight>> weights_;
+  Array array_;
+  std::vector<Tile> scratch_;  // of the vector unit
+  std::atomic<int64_t> tiles_{0};
+  std::atomic<int64_t> loads_{0};
+  WorkQueue queue_;  // last: its worker uses all of the above
+};
+
+Result<const cpu::KernelTable*> find_kernels(const SystolicOptions& options) {
+  if (options.kernels.empty()) return cpu::available_kernels().front();
+  if (const cpu::KernelTable* found = cpu::find_kernels(options.kernels)) return found;
+  std::string names;
+  for (const cpu::KernelTable* table : cpu::available_kernels()) {
+    names += (names.empty() ? "" : ", ") + std::string(table->name);
+  }
+  return make_error(ErrorCode::kUnsupported, "no kernels \"{}\" on this machine: it has {}",
+                    options.kernels, names);
+}
+
+DeviceInfo describe(const SystolicOptions& options, const cpu::KernelTable& kernels) {
+  DeviceInfo info;
+  info.name = options.name;
+  info.kind = DeviceKind::kNpu;
+  info.description = fmt::format("software NPU, {0}x{0} cells, not paced", kTile);
+  info.cores = options.cores;
+  info.threads = 1;
+  info.version = fmt::format("software NPU 1, {} kernels", kernels.name);
+  info.standard_rows.assign(std::begin(kStandardRows), std::end(kStandardRows));
+  info.n_tile = kTile;
+  info.k_tile = kTile;
+  info.exact = false;
+  info.facts = {
+      {"arithmetic", "FP16 inputs, FP32 sums"},
+      {"tile", fmt::format("{0}x{0}x{0}", kTile)},
+      {"stationary", options.stationary == Stationary::kWeights ? "weights" : "inputs"},
+      {"vector unit", fmt::format("host kernels ({}), FP32", kernels.name)},
+  };
+  return info;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SystolicDevice>> open(const SystolicOptions& options, const Clock& clock) {
+  if (!options.chip.empty()) {
+    return make_error(ErrorCode::kUnsupported,
+                      "device \"{}\": chip descriptions are not in this build, so that nothing can "
+                      "be paced to \"{}\": write systolic or systolic@core",
+                      options.name, options.chip);
+  }
+  if (options.cores.size() > 1) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "device \"{}\" computes on one core, not {}: write systolic@{}", options.name,
+                      options.cores.size(), options.cores.front());
+  }
+  ASSIGN_OR_RETURN(const cpu::KernelTable* kernels, find_kernels(options));
+  try {
+    return std::unique_ptr<SystolicDevice>(std::make_unique<Systolic>(
+        describe(options, *kernels), *kernels, options.stationary, clock));
+  } catch (const std::system_error& error) {  // from std::thread
+    return make_error(ErrorCode::kDeviceFailed, "device {}: no thread can be started: {}",
+                      options.name, error.code().message());
+  }
+}
+
+}  // namespace troika::device::systolic

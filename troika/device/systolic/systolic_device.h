@@ -1,0 +1,41 @@
+// The `systolic` device: an NPU in software. It keeps an NPU's rules - static lengths, tiles of
+// 32 x 32 x 32 with padding, a stationary operand, FP16 inputs with FP32 sums - and computes every
+// value. Norms, RoPE, attention and other operators without weights to tile run on the `cpu`
+// device's kernels, as on an NPU's vector unit.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "troika/base/clock.h"
+#include "troika/base/result.h"
+#include "troika/device/device.h"
+#include "troika/device/systolic/array.h"
+
+namespace troika::device::systolic {
+
+struct SystolicOptions {
+  std::string name = "systolic";
+  std::vector<int> cores;  // one to pin the worker to; empty: not pinned
+  std::string chip;        // description to pace to; empty: as fast as it can
+  std::string kernels;     // name of a kernel table; empty: the fastest that this machine runs
+  Stationary stationary = Stationary::kWeights;  // of kernels compiled without a choice
+};
+
+// Threads: as Device.
+class SystolicDevice : public Device {
+ public:
+  using Device::compile;
+  virtual Result<std::unique_ptr<Kernel>> compile(const Program& program,
+                                                  Stationary stationary) = 0;
+  // Of all tasks since the device was opened.
+  virtual TileCounts counts() const = 0;
+};
+
+// kUnsupported for a chip, since there are no descriptions to pace to, or kernels that this machine
+// lacks.
+Result<std::unique_ptr<SystolicDevice>> open(const SystolicOptions& options,
+                                             const Clock& clock = system_clock());
+
+}  // namespace troika::device::systolic
