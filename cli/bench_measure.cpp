@@ -1,7 +1,5 @@
 #include "cli/bench_measure.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "cli/interrupt.h"
@@ -11,12 +9,9 @@
 namespace troika::cli {
 namespace {
 
-// Enough to measure memory and not the last cache, where the system tells how large that is.
-int64_t probe_bytes() {
-  constexpr int64_t kLeast = int64_t{128} << 20;
-  constexpr int64_t kMost = int64_t{1} << 30;
-  return std::clamp<int64_t>(4 * int64_t{sysconf(_SC_LEVEL3_CACHE_SIZE)}, kLeast, kMost);
-}
+// Long enough to read that starting the threads together does not show, and little beside a model:
+// the probe runs while one is loaded.
+constexpr int64_t kProbeBytes = int64_t{96} << 20;
 
 std::string fact(const device::DeviceInfo& info, std::string_view key) {
   for (const auto& [name, value] : info.facts) {
@@ -98,8 +93,8 @@ BenchRow describe(const LoadedEngine& loaded, const BenchSetting& setting, const
 Result<Peak> PeakStore::of(int threads) {
   if (const auto known = peaks_.find(threads); known != peaks_.end()) return known->second;
   Peak peak;
-  ASSIGN_OR_RETURN(peak.gflops, profile::measure_fma_gflops(threads));
-  ASSIGN_OR_RETURN(peak.gbps, profile::measure_read_gbps(threads, probe_bytes()));
+  ASSIGN_OR_RETURN(peak.gflops, profile::measure_fma_gflops(threads, &interrupt_flag()));
+  ASSIGN_OR_RETURN(peak.gbps, profile::measure_read_gbps(threads, kProbeBytes, &interrupt_flag()));
   peaks_[threads] = peak;
   return peak;
 }

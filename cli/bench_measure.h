@@ -20,7 +20,8 @@ TestWork least_work(const engine::Engine& engine, const BenchTest& test);
 // A row with everything but samples, work and peak.
 BenchRow describe(const LoadedEngine& loaded, const BenchSetting& setting, const BenchTest& test);
 
-// The peaks of this machine by number of threads, each measured once in a run.
+// The peaks of this machine by number of threads, each measured once in a run. kCancelled on
+// Ctrl-C.
 class PeakStore {
  public:
   Result<Peak> of(int threads);

@@ -332,6 +332,19 @@ TEST(Bench, JsonIsOneArrayWithARowForEachTest) {
   }
 }
 
+TEST(Bench, TakesLittleMemoryBesideTheModel) {
+  if (sanitized()) GTEST_SKIP() << "sanitizers need memory of their own";
+  std::vector<std::string> models = {tiny_model()};
+  if (!default_model().empty()) models.push_back(default_model());
+  for (const std::string& model : models) {
+    const Outcome outcome =
+        troika_run({"bench", "-m", model, "-p", "64", "-n", "2", "-r", "1", "-o", "json"});
+    EXPECT_EQ(expect_json(outcome).size(), 2u);
+    const auto file = static_cast<int64_t>(std::filesystem::file_size(model));
+    EXPECT_LT(outcome.peak_rss_bytes, file + 150'000'000) << model;
+  }
+}
+
 TEST(Bench, OtherFormats) {
   const std::vector<std::string> flags = {"-p", "8", "-n", "2", "-t", "1", "-r", "1", "-o"};
   const auto printed = [&flags](const char* format) {

@@ -1,15 +1,18 @@
 #include "troika/profile/peak_probe.h"
 
 #include <sched.h>
+#include <sys/mman.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <barrier>
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <functional>
-#include <memory>
-#include <new>
 #include <thread>
 #include <vector>
 
@@ -46,37 +49,56 @@ void pin(int index) {
   }
 }
 
-// Units of work per second in the best try: `prepare` and `work` run on every thread.
-Result<double> measure(int threads, double units_per_try, const std::function<void(int)>& prepare,
-                       const std::function<void(int)>& work) {
-  std::vector<Spans> spans(static_cast<size_t>(threads));
-  std::barrier together(threads);
-  // Threads that cannot all be started must not wait for each other at the barrier.
+// What the threads of a measurement do in each of its tries, given their index. `prepare` is not
+// timed.
+struct Work {
+  std::function<void(int)> prepare;
+  std::function<void(int)> run;
+  double units = 0;  // of all threads together
+};
+
+// Starts all threads or none: some alone would wait at a barrier for ever.
+Status run_threads(int threads, const std::function<void(int)>& run) {
   std::atomic<int> go{0};
-  const auto run = [&](int index) {
-    go.wait(0);
-    if (go.load() < 0) return;
-    pin(index);
-    prepare(index);
-    for (Span& span : spans[static_cast<size_t>(index)]) {
-      together.arrive_and_wait();
-      span.start = system_clock().now();
-      work(index);
-      span.end = system_clock().now();
-    }
-  };
   std::vector<std::thread> pool;
   bool all_started = true;
   try {
-    for (int i = 0; i < threads; ++i) pool.emplace_back(run, i);
+    for (int i = 0; i < threads; ++i) {
+      pool.emplace_back([&run, &go, i] {
+        go.wait(0);
+        if (go.load() > 0) run(i);
+      });
+    }
   } catch (const std::exception&) {
     all_started = false;
   }
   go.store(all_started ? 1 : -1);
   go.notify_all();
   for (std::thread& thread : pool) thread.join();
-  if (!all_started) {
-    return make_error(ErrorCode::kOutOfMemory, "cannot start {} threads; use fewer", threads);
+  if (all_started) return {};
+  return make_error(ErrorCode::kOutOfMemory, "cannot start {} threads; use fewer", threads);
+}
+
+// Units of work per second in the best try.
+Result<double> measure(int threads, const Work& work, const std::atomic<bool>* cancel) {
+  std::vector<Spans> spans(static_cast<size_t>(threads));
+  // All leave after the same try: the one that comes last decides for all.
+  bool stop = false;
+  const auto decide = [&]() noexcept { stop = cancel != nullptr && cancel->load(); };
+  std::barrier together(threads, decide);
+  RETURN_IF_ERROR(run_threads(threads, [&](int index) {
+    pin(index);
+    for (Span& span : spans[static_cast<size_t>(index)]) {
+      work.prepare(index);
+      together.arrive_and_wait();
+      if (stop) return;
+      span.start = system_clock().now();
+      work.run(index);
+      span.end = system_clock().now();
+    }
+  }));
+  if (stop) {
+    return make_error(ErrorCode::kCancelled, "interrupted while measuring this machine's peak");
   }
   double best = 0;
   for (size_t i = 0; i < kTries; ++i) {
@@ -85,7 +107,7 @@ Result<double> measure(int threads, double units_per_try, const std::function<vo
       all.start = std::min(all.start, of_thread[i].start);
       all.end = std::max(all.end, of_thread[i].end);
     }
-    best = std::max(best, units_per_try / std::max(to_seconds(all.end - all.start), 1e-9));
+    best = std::max(best, work.units / std::max(to_seconds(all.end - all.start), 1e-9));
   }
   return best;
 }
@@ -96,8 +118,50 @@ Status check_threads(int threads) {
                     threads, kMaxThreads);
 }
 
+// Pages of zeros from the system, given back at the end whatever the allocator would keep.
+class Pages {
+ public:
+  explicit Pages(size_t bytes)
+      : start_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+        bytes_(bytes) {}
+  ~Pages() {
+    if (valid()) munmap(start_, bytes_);
+  }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  bool valid() const { return start_ != MAP_FAILED; }
+  std::byte* data() const { return static_cast<std::byte*>(start_); }
+
+ private:
+  void* start_;
+  size_t bytes_;
+};
+
+// Leaves the memory in no cache. Whole pages; their content is lost.
+void put_out_of_caches(std::byte* start, size_t bytes) {
+#if defined(__x86_64__)
+  // Such stores take a line out of every cache, far faster than CLFLUSH.
+  const __m128i value = _mm_set1_epi8(1);
+  for (size_t i = 0; i < bytes; i += sizeof value) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(start + i), value);
+  }
+  _mm_sfence();
+#else
+  std::memset(start, 1, bytes);
+#if defined(__aarch64__)
+  constexpr size_t kLine = 64;  // lines are at least as long
+  for (size_t i = 0; i < bytes; i += kLine) {
+    asm volatile("dc civac, %0" : : "r"(start + i) : "memory");
+  }
+  asm volatile("dsb ish" : : : "memory");
+#endif
+#endif
+}
+
 // Several sums, so that loads and not additions set the pace.
-uint64_t read_all(const uint64_t* p, size_t words) {
+uint64_t read_all(const std::byte* start, size_t bytes) {
+  const auto* p = reinterpret_cast<const uint64_t*>(start);
+  const size_t words = bytes / sizeof(uint64_t);
   std::array<uint64_t, 16> sums{};
   for (size_t i = 0; i + sums.size() <= words; i += sums.size()) {
     for (size_t j = 0; j < sums.size(); ++j) sums[j] += p[i + j];
@@ -109,7 +173,7 @@ uint64_t read_all(const uint64_t* p, size_t words) {
 
 }  // namespace
 
-Result<double> measure_read_gbps(int threads, int64_t bytes) {
+Result<double> measure_read_gbps(int threads, int64_t bytes, const std::atomic<bool>* cancel) {
   RETURN_IF_ERROR(check_threads(threads));
   constexpr int64_t kStep = 4096;
   const int64_t each = bytes / threads / kStep * kStep;
@@ -117,27 +181,23 @@ Result<double> measure_read_gbps(int threads, int64_t bytes) {
     return make_error(ErrorCode::kInvalidArgument,
                       "cannot measure reading {} bytes; use {} or more", bytes, threads * kStep);
   }
-  const size_t words = static_cast<size_t>(each) / sizeof(uint64_t);
-  std::vector<std::unique_ptr<uint64_t[]>> parts;
-  for (int i = 0; i < threads; ++i) {
-    parts.emplace_back(new (std::nothrow) uint64_t[words]);
-    if (parts.back() == nullptr) {
-      return make_error(ErrorCode::kOutOfMemory, "cannot measure reading {} bytes; use fewer",
-                        bytes);
-    }
+  const auto part_bytes = static_cast<size_t>(each);
+  const Pages pages(part_bytes * static_cast<size_t>(threads));
+  if (!pages.valid()) {
+    return make_error(ErrorCode::kOutOfMemory, "cannot measure reading {} bytes; use fewer", bytes);
   }
+  const auto part = [&](int i) { return pages.data() + part_bytes * static_cast<size_t>(i); };
   std::atomic<uint64_t> sink{0};
-  const auto part = [&](int i) { return parts[static_cast<size_t>(i)].get(); };
+  Work work;
   // First touched by the thread that reads it, so that the memory is near it.
-  ASSIGN_OR_RETURN(const double bytes_per_second,
-                   measure(
-                       threads, static_cast<double>(each) * threads,
-                       [&](int i) { std::fill_n(part(i), words, static_cast<uint64_t>(i)); },
-                       [&](int i) { sink += read_all(part(i), words); }));
+  work.prepare = [&](int i) { put_out_of_caches(part(i), part_bytes); };
+  work.run = [&](int i) { sink += read_all(part(i), part_bytes); };
+  work.units = static_cast<double>(each) * threads;
+  ASSIGN_OR_RETURN(const double bytes_per_second, measure(threads, work, cancel));
   return bytes_per_second / 1e9;
 }
 
-Result<double> measure_fma_gflops(int threads) {
+Result<double> measure_fma_gflops(int threads, const std::atomic<bool>* cancel) {
   RETURN_IF_ERROR(check_threads(threads));
   const device::cpu::KernelTable& kernels = *device::cpu::available_kernels().front();
   // Values that stay finite: x <- x / 2 + 1.
@@ -151,10 +211,11 @@ Result<double> measure_fma_gflops(int threads) {
   burst(kCalibration);
   const double seconds = std::max(to_seconds(system_clock().now() - start), 1e-6);
   const auto rounds = static_cast<int64_t>(std::min(0.003 / seconds, 1000.0) * kCalibration) + 1;
-  const double operations = burst(1) * static_cast<double>(rounds);
-  ASSIGN_OR_RETURN(const double per_second,
-                   measure(
-                       threads, operations * threads, [](int) {}, [&](int) { burst(rounds); }));
+  Work work;
+  work.prepare = [](int) {};
+  work.run = [&](int) { burst(rounds); };
+  work.units = burst(1) * static_cast<double>(rounds) * threads;
+  ASSIGN_OR_RETURN(const double per_second, measure(threads, work, cancel));
   return per_second / 1e9;
 }
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 namespace troika::profile {
 namespace {
 
@@ -16,6 +19,23 @@ TEST(PeakProbe, MeasuresSomethingPossible) {
     EXPECT_GT(*gflops, 0.01);
     EXPECT_LT(*gflops, 10000 * threads);
   }
+}
+
+TEST(PeakProbe, EndsWhenItIsToldTo) {
+  std::atomic<bool> cancel{true};
+  EXPECT_EQ(measure_read_gbps(2, 16 << 20, &cancel).error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(measure_fma_gflops(2, &cancel).error().code, ErrorCode::kCancelled);
+  cancel = false;
+  EXPECT_TRUE(measure_read_gbps(2, 1 << 20, &cancel).has_value());
+  // Far more to read than fits the time until the flag is set.
+  std::thread other([&cancel] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    cancel = true;
+  });
+  const auto interrupted = measure_read_gbps(2, 256 << 20, &cancel);
+  other.join();
+  ASSERT_FALSE(interrupted.has_value());
+  EXPECT_EQ(interrupted.error().code, ErrorCode::kCancelled);
 }
 
 TEST(PeakProbe, RefusesWhatItCannotMeasure) {
