@@ -63,11 +63,9 @@ int64_t rows_of(graph::RowCount rows, const BatchView& batch) {
 
 class Systolic final : public SystolicDevice {
  public:
-  Systolic(DeviceInfo info, const cpu::KernelTable& kernels, Stationary stationary,
-           const Clock& clock)
+  Systolic(DeviceInfo info, const cpu::KernelTable& kernels, const Clock& clock)
       : info_(std::move(info)),
         kernels_(kernels),
-        stationary_(stationary),
         array_(kernels),
         queue_(info_.name, info_.cores, clock, [this](const Kernel& kernel, const Bindings& b) {
           return run(static_cast<const SystolicKernel&>(kernel), b);
@@ -77,10 +75,6 @@ class Systolic final : public SystolicDevice {
   bool supports(const graph::Graph&, graph::OpId) const override { return true; }
 
   Result<std::unique_ptr<Kernel>> compile(const Program& program) override {
-    return compile(program, stationary_);
-  }
-
-  Result<std::unique_ptr<Kernel>> compile(const Program& program, Stationary stationary) override {
     RETURN_IF_ERROR(queue_.drain());  // what tasks share may move
     const auto& lengths = info_.standard_rows;
     if (std::find(lengths.begin(), lengths.end(), program.max_rows) == lengths.end()) {
@@ -89,7 +83,7 @@ class Systolic final : public SystolicDevice {
                         program.max_rows, fmt::join(lengths, ", "));
     }
     try {
-      return make_kernel(program, stationary);
+      return make_kernel(program);
     } catch (const std::bad_alloc&) {
       return make_error(ErrorCode::kOutOfMemory,
                         "device {}: not enough memory for its own FP16 weights, {} bytes so far",
@@ -111,15 +105,16 @@ class Systolic final : public SystolicDevice {
     return stats;
   }
   void abandon(Error reason) override { queue_.abandon(std::move(reason)); }
+  bool lost() const override { return queue_.lost(); }
   bool stuck() const override { return queue_.stuck(); }
 
   TileCounts counts() const override { return {tiles_.load(), loads_.load()}; }
 
  private:
-  Result<std::unique_ptr<Kernel>> make_kernel(const Program& program, Stationary stationary) {
+  Result<std::unique_ptr<Kernel>> make_kernel(const Program& program) {
     auto kernel = std::make_unique<SystolicKernel>();
     kernel->program = program;
-    kernel->stationary = stationary;
+    kernel->stationary = program.input_stationary ? Stationary::kInputs : Stationary::kWeights;
     kernel->parts = cut_at_products(program);
     for (Part& part : kernel->parts) {
       const graph::Op& op = program.graph->op(part.program.ops.front());
@@ -133,7 +128,7 @@ class Systolic final : public SystolicDevice {
       const int64_t n = program.graph->tensor(op.output).width;
       const int64_t k = program.graph->tensor(op.inputs[0]).width;
       ASSIGN_OR_RETURN(part.weight, tiled({op.weight, op.n_begin, n, op.k_begin, k}));
-      array_.reserve(program.max_rows, *part.weight, stationary);
+      array_.reserve(program.max_rows, *part.weight, kernel->stationary);
       part.input = index_of(program, op.inputs[0]);
       part.output = index_of(program, op.output);
       part.program.outputs = {op.output};
@@ -208,7 +203,6 @@ class Systolic final : public SystolicDevice {
 
   const DeviceInfo info_;
   const cpu::KernelTable& kernels_;
-  const Stationary stationary_;
   std::map<WeightSlice, std::weak_ptr<const TiledWeight>> weights_;
   Array array_;
   std::vector<Tile> scratch_;  // of the vector unit
@@ -243,7 +237,7 @@ DeviceInfo describe(const SystolicOptions& options, const cpu::KernelTable& kern
   info.facts = {
       {"arithmetic", "FP16 inputs, FP32 sums"},
       {"tile", fmt::format("{0}x{0}x{0}", kTile)},
-      {"stationary", options.stationary == Stationary::kWeights ? "weights" : "inputs"},
+      {"stationary", "weights, or inputs where the plan says so"},
       {"vector unit", fmt::format("host kernels ({}), FP32", kernels.name)},
   };
   return info;
@@ -265,8 +259,8 @@ Result<std::unique_ptr<SystolicDevice>> open(const SystolicOptions& options, con
   }
   ASSIGN_OR_RETURN(const cpu::KernelTable* kernels, find_kernels(options));
   try {
-    return std::unique_ptr<SystolicDevice>(std::make_unique<Systolic>(
-        describe(options, *kernels), *kernels, options.stationary, clock));
+    return std::unique_ptr<SystolicDevice>(
+        std::make_unique<Systolic>(describe(options, *kernels), *kernels, clock));
   } catch (const std::system_error& error) {  // from std::thread
     return make_error(ErrorCode::kDeviceFailed, "device {}: no thread can be started: {}",
                       options.name, error.code().message());

@@ -20,15 +20,11 @@ struct SystolicOptions {
   std::vector<int> cores;  // one to pin the worker to; empty: not pinned
   std::string chip;        // description to pace to; empty: as fast as it can
   std::string kernels;     // name of a kernel table; empty: the fastest that this machine runs
-  Stationary stationary = Stationary::kWeights;  // of kernels compiled without a choice
 };
 
 // Threads: as Device.
 class SystolicDevice : public Device {
  public:
-  using Device::compile;
-  virtual Result<std::unique_ptr<Kernel>> compile(const Program& program,
-                                                  Stationary stationary) = 0;
   // Of all tasks since the device was opened.
   virtual TileCounts counts() const = 0;
 };

@@ -127,15 +127,13 @@ TEST_F(SystolicDeviceTest, KeepsEitherOperandInPlace) {
   const auto device = open_device();
   ASSERT_TRUE(run(*device, program(64), 33).has_value());
   EXPECT_EQ(device->counts().loads, 2 * 3);
-  auto kernel = device->compile(program(64), Stationary::kInputs);
-  ASSERT_TRUE(kernel.has_value());
-  ASSERT_TRUE(run(*device, **kernel, 33).has_value());
-  EXPECT_EQ(device->counts().loads, 2 * 3 + 2 * 3);  // here K is cut in 3, M and N in 2
-  SystolicOptions options;
-  options.stationary = Stationary::kInputs;
-  const auto other = std::move(*open(options));
-  ASSERT_TRUE(run(*other, program(1), 1).has_value());
-  EXPECT_EQ(other->counts().loads, 3);
+  Program other = program(64);
+  other.input_stationary = true;
+  ASSERT_TRUE(run(*device, other, 33).has_value());
+  EXPECT_EQ(device->counts().loads, 2 * 3 + 2 * 3);  // N and M are cut in 2, K in 3
+  other.max_rows = 1;
+  ASSERT_TRUE(run(*device, other, 1).has_value());
+  EXPECT_EQ(device->counts().loads, 2 * 3 + 2 * 3 + 3);
 }
 
 TEST_F(SystolicDeviceTest, HasKernelsForItsLengthsOnly) {
