@@ -1,5 +1,6 @@
 #include "troika/graph/graph.h"
 
+#include <algorithm>
 #include <string>
 
 #include "troika/graph/arch/architectures.h"
@@ -60,6 +61,24 @@ Result<Graph> build(const model::Model& model) {
   }
   return make_error(ErrorCode::kUnsupported, "unsupported architecture \"{}\": supported are {}",
                     wanted, known);
+}
+
+Graph first_layers(const Graph& graph, int64_t n_layers) {
+  Graph cut = graph;
+  cut.n_layers = std::min(n_layers, graph.n_layers);
+  cut.ops.clear();
+  // What the head reads of the last layer it now reads of the last one kept.
+  TensorId residual = -1;
+  for (const Op& source : graph.ops) {
+    if (source.layer >= cut.n_layers) continue;
+    Op op = source;
+    if (op.kind == OpKind::kGatherRows) op.inputs = {residual};
+    const bool carries_on = op.kind == OpKind::kEmbed || op.kind == OpKind::kAdd;
+    if (carries_on) residual = op.output;
+    cut.tensors[static_cast<size_t>(op.output)].producer = static_cast<OpId>(cut.ops.size());
+    cut.ops.push_back(std::move(op));
+  }
+  return cut;
 }
 
 int64_t macs_per_row(const Graph& graph, OpId id, int64_t keys) {

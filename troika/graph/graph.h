@@ -79,8 +79,8 @@ struct Op {
   // wide; inputs from k_begin on, as many as the input is wide.
   int64_t n_begin = 0;
   int64_t k_begin = 0;
-  float eps = 0;                          // kRmsNorm
-  HeadShape heads;                        // kRope, kKvWrite, kAttention
+  float eps = 0;    // kRmsNorm
+  HeadShape heads;  // kRope, kKvWrite, kAttention
 };
 
 // Immutable once built. Borrows the model's weights: the Model must outlive it.
@@ -101,6 +101,9 @@ struct Graph {
 
 // The graph of the model's architecture; kUnsupported for one that has no file in arch/.
 Result<Graph> build(const model::Model& model);
+
+// The same pass with only the first `n_layers` layers: what a layer costs can be measured on it.
+Graph first_layers(const Graph& graph, int64_t n_layers);
 
 // Multiply-adds of an operator for one row that sees `keys` keys (only Attention looks at those).
 int64_t macs_per_row(const Graph& graph, OpId op, int64_t keys);

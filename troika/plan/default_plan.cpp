@@ -1,0 +1,214 @@
+#include "troika/plan/default_plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace troika::plan {
+namespace {
+
+using graph::Stage;
+
+// Passes of up to this many rows are bound by reading weights, as decode is.
+constexpr int64_t kDecodeRows = 8;
+// From here on a cut along the rows leaves each device enough of them.
+constexpr int64_t kManyRows = 64;
+constexpr double kMostShare = 1e6;
+
+std::vector<std::string_view> split_text(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string shown(std::string_view text) {
+  std::string safe;
+  for (const char c : text.substr(0, 60)) safe += c >= ' ' && c < 0x7f ? c : '?';
+  return safe;
+}
+
+Result<std::vector<double>> parse_shares(std::string_view text, size_t n_devices) {
+  std::vector<double> shares;
+  for (const std::string_view part : split_text(text, '/')) {
+    double share = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), share);
+    const bool whole = error == std::errc() && end == part.data() + part.size();
+    if (!whole || !(share > 0) || share > kMostShare) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "--split: share \"{}\" is not a number above 0 and up to {}", shown(part),
+                        kMostShare);
+    }
+    shares.push_back(share);
+  }
+  if (shares.size() != n_devices) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "--split: {} shares for {} devices: give one for each, or none",
+                      shares.size(), n_devices);
+  }
+  return shares;
+}
+
+Result<SplitRule::Phase> parse_phase(std::string_view text, size_t n_devices) {
+  SplitRule::Phase phase;
+  const size_t colon = text.find(':');
+  const std::optional<Cut> cut = cut_from(text.substr(0, colon));
+  if (!cut) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "--split: \"{}\" is not a cut: use none, weight-centric, "
+                      "activation-centric, hybrid, k-cut or paired",
+                      shown(text.substr(0, colon)));
+  }
+  phase.cut = *cut;
+  if (colon != std::string_view::npos) {
+    ASSIGN_OR_RETURN(phase.shares, parse_shares(text.substr(colon + 1), n_devices));
+  }
+  return phase;
+}
+
+// Shares that add to 1, none below `least`.
+std::vector<double> normalized(std::vector<double> shares, double least) {
+  double sum = 0;
+  for (const double share : shares) sum += share;
+  for (double& share : shares) share /= sum;
+  const auto count = static_cast<double>(shares.size());
+  least = std::min(least, 1 / count);
+  double excess = 0;
+  double missing = 0;
+  for (const double share : shares) {
+    excess += std::max(0.0, share - least);
+    missing += std::max(0.0, least - share);
+  }
+  for (double& share : shares) {
+    share = share < least ? least : share - (share - least) * (excess > 0 ? missing / excess : 0);
+  }
+  return shares;
+}
+
+std::vector<Part> to_parts(std::span<const device::DeviceInfo> infos,
+                           const std::vector<double>& shares) {
+  std::vector<Part> parts;
+  for (size_t i = 0; i < infos.size(); ++i) parts.push_back({infos[i].name, shares[i]});
+  return parts;
+}
+
+// The device that is fastest, for what is not cut.
+Part fastest(const std::vector<Part>& parts) {
+  Part part = *std::max_element(parts.begin(), parts.end(),
+                                [](const Part& a, const Part& b) { return a.share < b.share; });
+  part.share = 1;
+  return part;
+}
+
+// The nearest cut that a stage knows.
+Cut cut_of_stage(Cut cut, Stage stage) {
+  if (stage == Stage::kInput) return cut == Cut::kActivationCentric ? cut : Cut::kNone;
+  if (stage == Stage::kAttention && cut == Cut::kK) return Cut::kWeightCentric;
+  if (stage == Stage::kHead && cut == Cut::kActivationCentric) return Cut::kWeightCentric;
+  return cut;
+}
+
+struct PhasePlan {
+  Cut cut = Cut::kPaired;
+  std::vector<Part> parts;
+};
+
+// The head works on the rows of wanted logits, one as a rule: it is cut as decode is.
+RowsBucket bucket_of(int64_t max_rows, const PhasePlan& body, const PhasePlan& head,
+                     int32_t last_layer) {
+  RowsBucket bucket;
+  bucket.max_rows = max_rows;
+  for (const Stage stage :
+       {Stage::kInput, Stage::kHead, Stage::kG1, Stage::kAttention, Stage::kG2}) {
+    const PhasePlan& phase = stage == Stage::kHead ? head : body;
+    Placement placement;
+    placement.stage = stage;
+    const bool outer = stage == Stage::kInput || stage == Stage::kHead;
+    placement.first_layer = outer ? -1 : 0;
+    placement.last_layer = outer ? -1 : last_layer;
+    placement.cut = cut_of_stage(phase.cut, stage);
+    placement.parts = phase.parts;
+    if (placement.cut == Cut::kNone) placement.parts = {fastest(phase.parts)};
+    bucket.placements.push_back(std::move(placement));
+  }
+  return bucket;
+}
+
+std::string describe(const PhasePlan& phase) {
+  std::string text(to_string(phase.cut));
+  for (size_t i = 0; i < phase.parts.size(); ++i) {
+    text += fmt::format("{}{} {:.0f} %", i == 0 ? ": " : ", ", phase.parts[i].device,
+                        100 * phase.parts[i].share);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<SplitRule> parse_split(std::string_view rule, size_t n_devices) {
+  SplitRule split;
+  for (std::string_view part : split_text(rule, ',')) {
+    const size_t equals = part.find('=');
+    const std::string_view phase =
+        equals == std::string_view::npos ? std::string_view() : part.substr(0, equals);
+    if (equals != std::string_view::npos) part.remove_prefix(equals + 1);
+    if (equals != std::string_view::npos && phase != "prefill" && phase != "decode") {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "--split: phase \"{}\" is not prefill or decode", shown(phase));
+    }
+    ASSIGN_OR_RETURN(const SplitRule::Phase read, parse_phase(part, n_devices));
+    for (auto* const slot : {&split.prefill, &split.decode}) {
+      const bool is_prefill = slot == &split.prefill;
+      if (!phase.empty() && (phase == "prefill") != is_prefill) continue;
+      if (slot->has_value()) {
+        return make_error(ErrorCode::kInvalidArgument, "--split: {} is given twice",
+                          is_prefill ? "prefill" : "decode");
+      }
+      *slot = read;
+    }
+  }
+  return split;
+}
+
+Plan default_plan(const graph::Graph& graph, std::span<const device::DeviceInfo> infos,
+                  std::span<const DeviceRates> rates, const DefaultPlanOptions& options) {
+  if (infos.size() == 1) {
+    return single_device_plan(graph, infos.front().name, options.max_rows, options.kv_type);
+  }
+  const auto shares_of = [&](const std::optional<SplitRule::Phase>& rule,
+                             double DeviceRates::*rate) {
+    if (rule && !rule->shares.empty()) return normalized(rule->shares, 0);
+    std::vector<double> shares;
+    for (const DeviceRates& one : rates) shares.push_back(one.*rate);
+    return normalized(std::move(shares), options.least_share);
+  };
+  const PhasePlan decode = {options.split.decode ? options.split.decode->cut : Cut::kPaired,
+                            to_parts(infos, shares_of(options.split.decode, &DeviceRates::decode))};
+  const PhasePlan prefill = {
+      options.split.prefill ? options.split.prefill->cut : Cut::kActivationCentric,
+      to_parts(infos, shares_of(options.split.prefill, &DeviceRates::prefill))};
+  // Few rows cannot be shared out fairly in standard lengths.
+  PhasePlan between = prefill;
+  if (!options.split.prefill) between.cut = Cut::kPaired;
+
+  Plan plan = single_device_plan(graph, infos.front().name, options.max_rows, options.kv_type);
+  plan.devices.clear();
+  for (const device::DeviceInfo& info : infos) plan.devices.push_back(info.name);
+  plan.reason = fmt::format("shares by measured rates; prefill {}; decode {}", describe(prefill),
+                            describe(decode));
+  plan.buckets.clear();
+  const auto last = static_cast<int32_t>(graph.n_layers - 1);
+  for (const auto& [rows, phase] : {std::pair{kDecodeRows, &decode}, {kManyRows, &between}}) {
+    if (rows < options.max_rows) plan.buckets.push_back(bucket_of(rows, *phase, decode, last));
+  }
+  const PhasePlan& largest = options.max_rows <= kDecodeRows ? decode
+                             : options.max_rows <= kManyRows ? between
+                                                             : prefill;
+  plan.buckets.push_back(bucket_of(options.max_rows, largest, decode, last));
+  return plan;
+}
+
+}  // namespace troika::plan

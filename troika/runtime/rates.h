@@ -1,0 +1,27 @@
+// How fast each device is on a model's layers: a short measurement, for shares.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "troika/base/clock.h"
+#include "troika/base/result.h"
+#include "troika/device/device.h"
+#include "troika/graph/graph.h"
+#include "troika/plan/default_plan.h"
+
+namespace troika::runtime {
+
+struct RatesOptions {
+  Duration budget = std::chrono::milliseconds(1500);  // for all devices together
+  int64_t rows = 128;                                 // of a prefill pass
+};
+
+// Runs the first layer alone on each device, with many rows and with one. Compiling is not counted.
+// An error of the device itself names it.
+Result<std::vector<plan::DeviceRates>> measure_rates(
+    const graph::Graph& graph, std::span<const std::unique_ptr<device::Device>> devices,
+    const RatesOptions& options, const Clock& clock = system_clock());
+
+}  // namespace troika::runtime
