@@ -127,6 +127,11 @@ TEST(Lower, EveryProductIsDoneOnce) {
           if (op.kind == OpKind::kAttention) {
             macs_per_key += n * graph::macs_per_row(list->cut->graph, id, 1);
           }
+          if (op.kind == OpKind::kConcat) {
+            int64_t joined = 0;
+            for (const TensorId in : op.inputs) joined += list->cut->graph.tensor(in).width;
+            EXPECT_EQ(joined, list->cut->graph.tensor(op.output).width);
+          }
         }
       }
       int64_t expected_per_key = 0;

@@ -1,6 +1,7 @@
 #include "troika/plan/slices.h"
 
 #include <algorithm>
+#include <climits>
 
 namespace troika::plan {
 
@@ -75,6 +76,7 @@ TensorId Slices::window(TensorId of, Range columns, int32_t block) {
   tensor.window_begin = columns.begin + (nested ? tensor.window_begin : 0);
   tensor.window_of = nested ? tensor.window_of : of;
   tensor.width = columns.size();
+  tensor.producer = -1;
   out_.graph.tensors.push_back(std::move(tensor));
   out_.tensor_blocks.push_back(block);
   return static_cast<TensorId>(out_.graph.tensors.size() - 1);
@@ -167,46 +169,46 @@ TensorId Slices::join(TensorId source, int32_t block, int32_t device, Range colu
   return output;
 }
 
-TensorId Slices::read(TensorId source, int32_t block, int32_t device, Range columns) {
-  const Value& v = value(source, block);
-  const auto matches = [&](const Slice& s, bool own) {
-    return !s.partial && s.columns == columns && (own ? s.device == device : !s.own_copy);
-  };
-  for (const bool own : {true, false}) {
-    const auto found = std::find_if(v.slices.begin(), v.slices.end(),
-                                    [&](const Slice& s) { return matches(s, own); });
-    if (found != v.slices.end()) return found->tensor;
+// The slice to read columns from, the most direct one first: none if they have to be joined.
+const Slice* Slices::covering(const std::vector<Slice>& slices, int32_t device,
+                              Range columns) const {
+  const Slice* best = nullptr;
+  int best_rank = INT_MAX;
+  for (const Slice& slice : slices) {
+    const bool covers = slice.columns.begin <= columns.begin && slice.columns.end >= columns.end;
+    if (slice.partial || !covers) continue;
+    const bool exact = slice.columns == columns;
+    const bool others_copy = slice.own_copy && slice.device != device;
+    const int rank = (others_copy ? 4 : 0) + (exact ? 0 : 2) + (slice.device == device ? 0 : 1);
+    if (rank >= best_rank) continue;
+    best = &slice;
+    best_rank = rank;
   }
+  return best;
+}
+
+TensorId Slices::read(TensorId source, int32_t block, int32_t device, Range columns) {
   const Range all = {0, width(source)};
   if (has_partial_sums(source, block) && !at_hand(source, block, device)) {
     const TensorId total = sum(source, block, device);
     if (columns == all) return total;
   }
+  const Value& v = value(source, block);
+  const Slice* const from = covering(v.slices, device, columns);
+  if (from != nullptr && from->columns == columns) return from->tensor;
   if (v.whole >= 0 && columns == all) return v.whole;
-  // A window of one slice, if the device can read it so.
-  const bool strided = infos_[static_cast<size_t>(device)].strided || one_row(block);
-  for (const Slice& slice : value(source, block).slices) {
-    const bool readable = !slice.partial && (!slice.own_copy || slice.device == device);
-    if (!readable || slice.columns.begin > columns.begin || slice.columns.end < columns.end) {
-      continue;
-    }
-    const Range within = {columns.begin - slice.columns.begin, columns.end - slice.columns.begin};
-    const TensorId part = window(slice.tensor, within, block);
-    if (strided) return part;
-    graph::Op op;
-    op.kind = graph::OpKind::kConcat;
-    op.inputs = {part};
-    op.output = add_tensor(source, block, columns.size());
-    const TensorId output = op.output;
-    value(source, block).slices.push_back({device, columns, output, false, true});
-    emit(std::move(op), {device, block, false, 0});
-    return output;
-  }
-  // The only value there is may be another device's own copy.
-  for (const Slice& slice : value(source, block).slices) {
-    if (!slice.partial && slice.columns == columns) return slice.tensor;
-  }
-  return join(source, block, device, columns);
+  if (from == nullptr) return join(source, block, device, columns);
+  const Range within = {columns.begin - from->columns.begin, columns.end - from->columns.begin};
+  const TensorId part = window(from->tensor, within, block);
+  if (infos_[static_cast<size_t>(device)].strided || one_row(block)) return part;
+  graph::Op op;
+  op.kind = graph::OpKind::kConcat;
+  op.inputs = {part};
+  op.output = add_tensor(source, block, columns.size());
+  const TensorId output = op.output;
+  value(source, block).slices.push_back({device, columns, output, false, true});
+  emit(std::move(op), {device, block, false, 0});
+  return output;
 }
 
 TensorId Slices::read_all(TensorId source, int32_t block, int32_t device) {

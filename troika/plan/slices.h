@@ -75,6 +75,7 @@ class Slices {
   graph::TensorId window(graph::TensorId of, Range columns, int32_t block);
   graph::TensorId join(graph::TensorId source, int32_t block, int32_t device, Range columns);
   graph::TensorId sum(graph::TensorId source, int32_t block, int32_t device);
+  const Slice* covering(const std::vector<Slice>& slices, int32_t device, Range columns) const;
   bool one_row(int32_t block) const;
 
   const graph::Graph& source_;
