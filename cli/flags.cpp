@@ -17,6 +17,7 @@ struct Flags::Flag {
   std::function<Status(std::string_view what, const std::string& value)> set;
   std::function<void()> clear = [] {};
   bool repeats = false;
+  bool positional = false;  // its name is not typed
   bool given = false;
 
   // The name for messages: the first long one.
@@ -127,6 +128,11 @@ void Flags::toggle(const std::string& names, bool& target, const std::string& he
   };
 }
 
+void Flags::positional(const std::string& name, std::string& target, const std::string& help) {
+  text(name, target, "", help);
+  flags_.back()->positional = true;
+}
+
 void Flags::ignored(const std::string& names, Arity arity, const std::string& reason) {
   Flag& flag = add(names, arity, "VALUE", reason, "");
   flag.ignored_because = reason;
@@ -157,12 +163,16 @@ std::vector<std::string> Flags::notes() const {
 
 std::vector<std::string> Flags::names() const {
   std::vector<std::string> all = {"-h", "--help"};
-  for (const auto& flag : flags_) all.insert(all.end(), flag->names.begin(), flag->names.end());
+  for (const auto& flag : flags_) {
+    if (flag->positional) continue;
+    all.insert(all.end(), flag->names.begin(), flag->names.end());
+  }
   return all;
 }
 
 const Flags::Flag* Flags::find(std::string_view name) const {
   for (const auto& flag : flags_) {
+    if (flag->positional) continue;
     if (std::find(flag->names.begin(), flag->names.end(), name) != flag->names.end()) {
       return flag.get();
     }

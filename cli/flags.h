@@ -45,6 +45,9 @@ class Flags {
   void toggle(const std::string& names, bool& target, const std::string& help,
               const std::string& env = "");
 
+  // The one argument that is no flag ("troika trace FILE"); `name` stands for it in the help.
+  void positional(const std::string& name, std::string& target, const std::string& help);
+
   enum class Arity { kNone, kOptional, kOne };
   // Accepted for llama.cpp's users, without effect here; `reason` is told under -v.
   void ignored(const std::string& names, Arity arity, const std::string& reason);

@@ -56,6 +56,25 @@ TEST(Flags, ReadsEachKind) {
   EXPECT_FALSE(e.flags.given("--cache-type-k"));
 }
 
+TEST(Flags, ReadsTheOneArgumentThatIsNoFlag) {
+  const auto parse = [](const std::vector<std::string>& arguments) {
+    std::string file;
+    bool json = false;
+    Flags flags{"example"};
+    flags.positional("FILE", file, "A file");
+    flags.toggle("--json", json, "JSON");
+    const Status status = flags.parse(arguments, nothing);
+    EXPECT_THAT(flags.names(), ElementsAre("-h", "--help", "--json"));
+    return status ? file : status.error().message;
+  };
+  EXPECT_EQ(parse({"a.json", "--json"}), "a.json");
+  EXPECT_EQ(parse({"--json", "FILE"}), "FILE");
+  EXPECT_EQ(parse({"-"}), "-");
+  EXPECT_EQ(parse({}), "");
+  EXPECT_THAT(parse({"a", "b"}), HasSubstr("argument 'b' is not known"));
+  EXPECT_THAT(parse({"--jsn", "b"}), HasSubstr("did you mean --json?"));
+}
+
 TEST(Flags, LlamaCppShortNames) {
   Example e;
   ASSERT_TRUE(e.parse({"-ctk", "f16", "-ngl", "99", "-fa", "-t", "2"}));

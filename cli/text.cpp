@@ -15,9 +15,6 @@
 namespace troika::cli {
 namespace {
 
-// More text than any context holds; keeps /dev/zero from filling the memory.
-constexpr size_t kMaxTextBytes = 64u << 20;
-
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -40,7 +37,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-Result<std::string> read_all(int fd, const std::string& name) {
+Result<std::string> read_all(int fd, const std::string& name, size_t max_bytes) {
   std::string text;
   char buffer[1 << 16];
   for (;;) {
@@ -54,10 +51,10 @@ Result<std::string> read_all(int fd, const std::string& name) {
       return make_error(ErrorCode::kIo, "cannot read {}: {}", name, std::strerror(errno));
     }
     text.append(buffer, static_cast<size_t>(n));
-    if (text.size() > kMaxTextBytes) {
+    if (text.size() > max_bytes) {
       return make_error(ErrorCode::kInvalidArgument,
                         "{} holds more than {} MiB of text; give a smaller file", name,
-                        kMaxTextBytes >> 20);
+                        max_bytes >> 20);
     }
   }
 }
@@ -126,8 +123,9 @@ std::string unescape(std::string_view text) {
   return out;
 }
 
-Result<std::string> read_text(const std::string& path) {
-  if (path == "-") return read_all(STDIN_FILENO, "standard input");
+Result<std::string> read_text(const std::string& path, size_t max_bytes,
+                              std::string_view stdin_hint) {
+  if (path == "-") return read_all(STDIN_FILENO, "standard input", max_bytes);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
@@ -137,10 +135,10 @@ Result<std::string> read_text(const std::string& path) {
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     close(fd);
     return make_error(ErrorCode::kInvalidArgument,
-                      "{} is not a regular file; pipe the text in with '-f -' instead",
-                      in_quotes(path));
+                      "{} is not a regular file; pipe the text in with '{}' instead",
+                      in_quotes(path), stdin_hint);
   }
-  auto text = read_all(fd, in_quotes(path));
+  auto text = read_all(fd, in_quotes(path), max_bytes);
   close(fd);
   return text;
 }

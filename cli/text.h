@@ -22,8 +22,12 @@ std::string shortened(std::string_view text, size_t max_bytes);
 // \n, \t, \r, \\, \", \' and \xHH replaced by what they stand for; others stay as they are.
 std::string unescape(std::string_view text);
 
-// The whole file, or standard input for "-".
-Result<std::string> read_text(const std::string& path);
+// More text than any context holds; keeps /dev/zero from filling the memory.
+inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
+
+// The whole file, or standard input for "-"; `stdin_hint` tells how to ask for the latter.
+Result<std::string> read_text(const std::string& path, size_t max_bytes = kMaxTextBytes,
+                              std::string_view stdin_hint = "-f -");
 
 // The nearest of `names` to `typed` if it is near enough to be what was meant; else empty.
 std::string nearest(std::string_view typed, const std::vector<std::string>& names);

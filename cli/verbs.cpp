@@ -15,6 +15,7 @@ constexpr std::array kVerbs = {
     VerbEntry{"tokenize", "Show the tokens of a text", make_tokenize},
     VerbEntry{"perplexity", "Score a text", make_perplexity},
     VerbEntry{"devices", "List the devices of this machine", make_devices},
+    VerbEntry{"trace", "Show who did what in a recorded run", make_trace},
     VerbEntry{"synth", "Write a model of random weights", make_synth},
     VerbEntry{"completion", "Print a shell completion script", make_completion},
 };

@@ -19,6 +19,7 @@ std::unique_ptr<Verb> make_perplexity();
 std::unique_ptr<Verb> make_run();
 std::unique_ptr<Verb> make_synth();
 std::unique_ptr<Verb> make_tokenize();
+std::unique_ptr<Verb> make_trace();
 
 struct VerbEntry {
   std::string_view name;

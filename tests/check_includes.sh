@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 # What each folder may include beside itself. A folder below one of these (troika/graph/arch,
 # another device) belongs to it unless it is named here too.
 declare -A may=(
+  [web]=""
   [troika/base]=""
   [troika/model]="troika/base"
   [troika/device/cpu/kernels]="troika/base troika/model troika/device/kv_layout.h"
@@ -23,7 +24,7 @@ may[troika/profile]="troika/base troika/device troika/device/registry troika/dev
 may[troika/plan]="${may[troika/device]} troika/device"
 may[troika/runtime]="${may[troika/plan]} troika/plan"
 may[troika/engine]="${may[troika/runtime]} troika/runtime troika/device/registry"
-may[cli]="${may[troika/engine]} troika/engine troika/profile troika/device/cpu/kernels"
+may[cli]="web ${may[troika/engine]} troika/engine troika/profile troika/device/cpu/kernels"
 
 # Tests of what runs on a device may name a real one.
 test_may() {
@@ -63,7 +64,7 @@ while IFS=: read -r file line; do
       failed=1
     fi
   fi
-done < <(grep -rHE --include='*.cpp' --include='*.h' --include='*.inl' '^ *# *include *"[a-z_]+/' troika cli)
+done < <(grep -rHE --include='*.cpp' --include='*.h' --include='*.inl' '^ *# *include *"[a-z_]+/' troika cli web)
 if ((checked == 0)); then
   echo "no include was found"
   failed=1

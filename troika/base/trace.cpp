@@ -83,8 +83,8 @@ void append_event(const TraceEvent& event, TimePoint origin, int tid, std::strin
 // The lanes of one device: an event takes the first that is free at its start.
 class Lanes {
  public:
-  int32_t take(const TraceEvent& event) {
-    while (!busy_.empty() && busy_.top().first <= event.start) {
+  int32_t take(TimePoint start, TimePoint end) {
+    while (!busy_.empty() && busy_.top().first <= start) {
       free_.push(busy_.top().second);
       busy_.pop();
     }
@@ -95,7 +95,7 @@ class Lanes {
       lane = free_.top();
       free_.pop();
     }
-    busy_.emplace(event.end, lane);
+    busy_.emplace(end, lane);
     return lane;
   }
 
@@ -127,7 +127,7 @@ TimePoint trace_origin(const Trace& trace) {
   return origin;
 }
 
-std::vector<int32_t> overlap_lanes(const Trace& trace) {
+std::vector<int32_t> overlap_lanes(const Trace& trace, Duration tolerance) {
   const std::vector<TraceEvent>& events = trace.events;
   std::vector<size_t> order(events.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -135,7 +135,9 @@ std::vector<int32_t> overlap_lanes(const Trace& trace) {
                    [&events](size_t a, size_t b) { return events[a].start < events[b].start; });
   std::map<std::string_view, Lanes> devices;
   std::vector<int32_t> lanes(events.size());
-  for (const size_t i : order) lanes[i] = devices[events[i].device].take(events[i]);
+  for (const size_t i : order) {
+    lanes[i] = devices[events[i].device].take(events[i].start + tolerance, events[i].end);
+  }
   return lanes;
 }
 

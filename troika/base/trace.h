@@ -56,8 +56,8 @@ std::vector<TraceDevice> all_devices(const Trace& trace);
 TimePoint trace_origin(const Trace& trace);
 
 // For each event the lane of its device on which it does not overlap another: 0 unless the device
-// had several in flight.
-std::vector<int32_t> overlap_lanes(const Trace& trace);
+// had several in flight. Overlaps of up to `tolerance` do not count.
+std::vector<int32_t> overlap_lanes(const Trace& trace, Duration tolerance = {});
 
 // {"traceEvents": [...]}, times in microseconds from the first event. Texts that are not UTF-8 are
 // repaired; a trace that trace_from_chrome_json() gave is written as it was.

@@ -87,7 +87,9 @@ class Reader final : public nlohmann::json_sax<json> {
   bool end_object() override { return leave(); }
   bool end_array() override { return leave(); }
   bool parse_error(size_t position, const std::string&, const json::exception&) override {
-    const std::string where = events_seen_ ? fmt::format(", after event {}", index_) : "";
+    const bool inside = std::find(places_.begin(), places_.end(), Place::kEvent) != places_.end();
+    const std::string where =
+        index_ < 0 ? "" : fmt::format(", {} event {}", inside ? "in" : "after", index_);
     return fail({ErrorCode::kInvalidData,
                  fmt::format("trace: not valid JSON at byte {}{}", position, where)});
   }

@@ -150,6 +150,8 @@ TEST(Trace, LanesKeepOverlappingEventsApart) {
                   event("", "a", 0, 25, 26),  event("", "a", 0, 100, 100),
                   event("", "a", 0, 100, 101)};
   EXPECT_EQ(overlap_lanes(trace), (std::vector<int32_t>{1, 0, 1, 0, 2, 0, 0}));
+  trace.events = {event("", "a", 0, 0, 10), event("", "a", 0, 9, 20), event("", "a", 0, 18, 30)};
+  EXPECT_EQ(overlap_lanes(trace, microseconds(1)), (std::vector<int32_t>{0, 0, 1}));
 }
 
 TEST(Trace, TimesCountFromTheFirstOfAll) {
