@@ -25,7 +25,7 @@ class Chat final : public Verb {
     flags.begin_group("Prompt");
     flags.text("-p,--prompt", prompt_, "TEXT", "The first message");
     flags.text("--system-prompt", system_, "TEXT", "The system message");
-    flags.text("--chat-template-file", template_file_, "FILE",
+    flags.file("--chat-template-file", template_file_,
                "Use this chat template instead of the model's", "LLAMA_ARG_CHAT_TEMPLATE_FILE");
     flags.ignored("-i,--conversation", Flags::Arity::kNone, "'troika chat' always is one");
     flags.ignored("--jinja", Flags::Arity::kNone, "the chat template is always used");

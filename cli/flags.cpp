@@ -93,6 +93,19 @@ void Flags::text(const std::string& names, std::string& target, const std::strin
   };
 }
 
+void Flags::file(const std::string& names, std::string& target, const std::string& help,
+                 const std::string& env) {
+  Flag& flag = add(names, Arity::kOne, "FILE", help, env);
+  flag.set = [&target](std::string_view what, const std::string& value) -> Status {
+    if (value.empty()) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "{}: '' names no file; give a path, or leave it out", what);
+    }
+    target = value;
+    return {};
+  };
+}
+
 void Flags::texts(const std::string& names, std::vector<std::string>& target,
                   const std::string& placeholder, const std::string& help) {
   Flag& flag = add(names, Arity::kOne, placeholder, help, "");

@@ -13,8 +13,7 @@ class Inspect final : public Verb {
  public:
   void declare(Flags& flags) override {
     flags.begin_group("Model");
-    flags.text("-m,--model", path_, "FILE", "GGUF file (default: the default model)",
-               "LLAMA_ARG_MODEL");
+    flags.file("-m,--model", path_, "GGUF file (default: the default model)", "LLAMA_ARG_MODEL");
     flags.begin_group("Output");
     flags.toggle("--all", all_, "Print long lists of the metadata whole");
     flags.toggle("--no-tensors", no_tensors_, "Leave out the table of tensors");

@@ -7,6 +7,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "troika/base/trace.h"
+#include "troika/base/write_file.h"
 
 namespace troika::cli {
 
@@ -33,6 +34,10 @@ Result<LoadedModel> load_model(const ModelFlags& flags, bool weights, int64_t th
 
 Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlags& engine_flags,
                                  Console& console, int64_t max_logit_rows) {
+  // A trace that cannot be written is told now, not after the answer.
+  if (!engine_flags.trace_path.empty()) {
+    RETURN_IF_ERROR(check_writable("the trace", engine_flags.trace_path));
+  }
   ASSIGN_OR_RETURN(LoadedModel loaded,
                    load_model(model_flags, true, engine_flags.threads, console));
   const model::HyperParameters& shape = loaded.model.hyper_parameters();

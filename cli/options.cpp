@@ -21,7 +21,7 @@ uint64_t random_seed() {
 
 void ModelFlags::declare(Flags& flags) {
   flags.begin_group("Model");
-  flags.text("-m,--model", path, "FILE",
+  flags.file("-m,--model", path,
              "GGUF file (default: models/SmolLM2-135M-Instruct.Q4_1.gguf of the project)",
              "LLAMA_ARG_MODEL");
   using enum Flags::Arity;
@@ -37,8 +37,7 @@ void EngineFlags::declare_devices(Flags& flags) {
              "Devices and their cores: cpu, cpu@0, cpu@0-1 (default: cpu)", "LLAMA_ARG_DEVICE");
   flags.text("--kernels", kernels, "NAME",
              "Kernels of the cpu: portable, avx2, avx512 (default: the fastest)");
-  flags.text("--trace", trace_path, "FILE",
-             "Write what ran when, for Perfetto or chrome://tracing");
+  flags.file("--trace", trace_path, "Write what ran when, for Perfetto or chrome://tracing");
   using enum Flags::Arity;
   flags.ignored("--no-guard", kNone, "no guard is active with one device");
   flags.ignored("--n-gpu-layers,--gpu-layers", kOne, "devices are named by --device");

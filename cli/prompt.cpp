@@ -9,7 +9,7 @@ namespace troika::cli {
 void PromptFlags::declare(Flags& flags) {
   flags.begin_group("Prompt");
   flags.text("-p,--prompt", prompt, "TEXT", "The text");
-  flags.text("-f,--file", file, "FILE", "Read the text from a file; '-' is standard input");
+  flags.file("-f,--file", file, "Read the text from a file; '-' is standard input");
   flags.toggle("-e,--escape", escape, "Read \\n, \\t, \\\\, \\xHH in -p as what they stand for");
 }
 

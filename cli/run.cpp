@@ -14,7 +14,7 @@ class Run final : public Verb {
   void declare(Flags& flags) override {
     prompt_.declare(flags);
     flags.text("--system-prompt", system_, "TEXT", "The system message");
-    flags.text("--chat-template-file", template_file_, "FILE",
+    flags.file("--chat-template-file", template_file_,
                "Use this chat template instead of the model's", "LLAMA_ARG_CHAT_TEMPLATE_FILE");
     flags.toggle("--raw", raw_,
                  "No chat template; names of special tokens in the text are meant as such");

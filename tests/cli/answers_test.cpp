@@ -191,6 +191,15 @@ TEST(Run, WritesATrace) {
   EXPECT_FALSE(trace["traceEvents"].empty());
 }
 
+TEST(Run, ATraceThatCannotBeWrittenIsToldBeforeTheModelIsRead) {
+  for (const char* verb : {"run", "chat", "perplexity", "bench"}) {
+    std::vector<std::string> arguments = {verb, "-m", "/nonexistent.gguf"};
+    if (std::string(verb) != "bench") arguments.insert(arguments.end(), {"-p", "Hello"});
+    arguments.insert(arguments.end(), {"--trace", "/nonexistent/trace.json"});
+    expect_error(troika_run(arguments), kIo, "/nonexistent/trace.json: No such file or directory");
+  }
+}
+
 TEST(Run, StatisticsAreForPeople) {
   const Outcome outcome = troika_run(tiny("run", {"-p", "Hello", "-n", "4", "--stats"}));
   EXPECT_THAT(outcome.err, HasSubstr("first token after"));

@@ -84,6 +84,20 @@ TEST(Verbs, BashAcceptsTheCompletionScript) {
   EXPECT_EQ(std::system(try_it.c_str()), 0);
 }
 
+TEST(Verbs, ZshAndFishAcceptTheirs) {
+  std::string absent;
+  for (const std::string shell : {"zsh", "fish"}) {
+    if (std::system((shell + " -c true >/dev/null 2>&1").c_str()) != 0) {
+      absent += " " + shell;
+      continue;
+    }
+    const std::string file = scratch_folder() + "/completion." + shell;
+    std::ofstream(file) << troika_run({"completion", "--shell", shell}).out;
+    EXPECT_EQ(std::system((shell + " -n " + file).c_str()), 0) << shell;
+  }
+  if (!absent.empty()) GTEST_SKIP() << "not installed:" << absent;
+}
+
 struct BadFlag {
   std::vector<std::string> arguments;
   std::string part;
@@ -112,6 +126,9 @@ TEST(Flags, HostileValuesAreRefusedByName) {
       {{"run", "-p", "a", "--logprobs", "100000"}, "--logprobs"},
       {{"run", "-p", "a", "--stop", ""}, "--stop"},
       {{"run", "-p"}, "-p needs a value"},
+      {{"run", "-p", "a", "-m", ""}, "--model: '' names no file"},
+      {{"inspect", "--model="}, "--model: '' names no file"},
+      {{"run", "-p", "a", "--trace", ""}, "--trace: ''"},
       {{"run", "-p", "a", "-f", "b"}, "both --prompt and --file"},
       {{"run", "hello"}, "a prompt goes after -p"},
       {{"run", "-p", "a", "--tmp", "1"}, "did you mean --temp?"},
@@ -173,6 +190,9 @@ TEST(Flags, TheEnvironmentIsReadAndTheCommandLineWins) {
   bad.arguments = {"run", "-m", tiny_model(), "-p", "a"};
   bad.environment = {{"LLAMA_ARG_CTX_SIZE", "lots"}};
   expect_error(run(bad), kUsage, "LLAMA_ARG_CTX_SIZE: 'lots' is not a whole number");
+  bad.environment = {{"TROIKA_MODEL", ""}};
+  bad.arguments = {"run", "-p", "a"};
+  expect_error(run(bad), kUsage, "TROIKA_MODEL: '' names no file");
 }
 
 TEST(Model, FilesThatAreNoModelsAreRefusedAtOnce) {

@@ -1,5 +1,8 @@
 #include "troika/base/write_file.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +21,31 @@ Status write_directly(std::string_view what, const std::string& path, std::strin
 }
 
 }  // namespace
+
+Status check_writable(std::string_view what, const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status status = fs::symlink_status(path, ignored);
+  int reason = 0;
+  if (fs::is_directory(path, ignored)) {
+    reason = EISDIR;
+  } else if (fs::exists(status) && !fs::is_regular_file(status)) {
+    // The target of a link need not be there yet.
+    if (access(path.c_str(), W_OK) != 0 && errno != ENOENT) reason = errno;
+  } else {
+    const std::string part = path + ".part";
+    const int fd = open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (fd < 0) {
+      reason = errno;
+    } else {
+      close(fd);
+      fs::remove(part, ignored);
+    }
+  }
+  if (reason == 0) return {};
+  return make_error(ErrorCode::kIo, "cannot write {} to {}: {}", what, path,
+                    std::generic_category().message(reason));
+}
 
 Status write_file(std::string_view what, const std::string& path, std::string_view text) {
   namespace fs = std::filesystem;

@@ -12,4 +12,8 @@ namespace troika {
 // `what` names the contents in the error ("the trace").
 Status write_file(std::string_view what, const std::string& path, std::string_view text);
 
+// Whether write_file() would find a place for it, so that this can be told before hours of work. A
+// place may still vanish or be full.
+Status check_writable(std::string_view what, const std::string& path);
+
 }  // namespace troika

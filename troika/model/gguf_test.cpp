@@ -122,7 +122,7 @@ TEST(Gguf, UnsupportedTypesAreListedWithoutSize) {
   ASSERT_TRUE(header) << header.error().message;
   EXPECT_EQ(header->tensors[0].bytes, 0u);
   EXPECT_EQ(gguf_type_name(12), "Q4_K");
-  EXPECT_EQ(gguf_type_name(77), "type 77");
+  EXPECT_EQ(gguf_type_name(77), "#77");
 }
 
 TEST(Gguf, EveryTruncationIsAnErrorUntilTheDataIsWhole) {

@@ -204,7 +204,7 @@ const Damage kTensorTable[] = {
     {"UnsupportedType", [](TinyModel& m) { m.tensor("blk.0.attn_q.weight").type_id = 12; },
      "'blk.0.attn_q.weight' has the type Q4_K", ErrorCode::kUnsupported},
     {"UnknownTypeId", [](TinyModel& m) { m.tensor("blk.0.attn_q.weight").type_id = 12345; },
-     "type 12345", ErrorCode::kUnsupported},
+     "#12345", ErrorCode::kUnsupported},
     {"NormInHalfPrecision",
      [](TinyModel& m) {
        m.tensor("output_norm.weight").type_id = 1;

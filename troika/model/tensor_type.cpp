@@ -4,6 +4,8 @@
 #include <array>
 #include <cassert>
 
+#include "troika/base/result.h"
+
 namespace troika::model {
 namespace {
 
@@ -69,7 +71,7 @@ std::string gguf_type_name(uint32_t gguf_type_id) {
   for (const TypeName& t : kNames) {
     if (t.id == gguf_type_id) return std::string(t.name);
   }
-  return "type " + std::to_string(gguf_type_id);
+  return fmt::format("#{}", gguf_type_id);
 }
 
 std::string supported_type_names() {

@@ -30,7 +30,7 @@ std::optional<TypeTraits> traits_of(uint32_t gguf_type_id);
 const TypeTraits& traits(TensorType type);
 // By name, case-insensitive: "q4_0".
 std::optional<TensorType> type_from_name(std::string_view name);
-// The name of any id that GGUF ever assigned ("Q4_K"), for messages; "type 77" for others.
+// The name of any id that GGUF ever assigned ("Q4_K"), for messages; "#77" for others.
 std::string gguf_type_name(uint32_t gguf_type_id);
 // "F32, F16, Q4_0, ...", for messages.
 std::string supported_type_names();

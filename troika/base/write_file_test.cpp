@@ -1,0 +1,69 @@
+#include "troika/base/write_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace troika {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckWritable : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) / "check_writable_test";
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  auto files() const {
+    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  }
+
+ private:
+  fs::path folder_;
+};
+
+TEST_F(CheckWritable, ANewFileIsNotMade) {
+  EXPECT_TRUE(check_writable("the trace", path("new.json")).has_value());
+  EXPECT_EQ(files(), 0);
+}
+
+TEST_F(CheckWritable, WhatIsThereStays) {
+  std::ofstream(path("old.json")) << "old";
+  EXPECT_TRUE(check_writable("the trace", path("old.json")).has_value());
+  EXPECT_TRUE(check_writable("the trace", "/dev/null").has_value());
+  // Without a reader: nothing waits for one here.
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_TRUE(check_writable("the trace", path("pipe")).has_value());
+  fs::create_symlink(path("later.json"), path("link.json"));
+  EXPECT_TRUE(check_writable("the trace", path("link.json")).has_value());
+  std::string word;
+  std::ifstream(path("old.json")) >> word;
+  EXPECT_EQ(word, "old");
+  EXPECT_EQ(files(), 3);
+}
+
+TEST_F(CheckWritable, RefusesByPathAndReason) {
+  const auto refused = [this](const std::string& target) {
+    const Status status = check_writable("the trace", target);
+    if (status) return std::string("accepted");
+    EXPECT_EQ(status.error().code, ErrorCode::kIo);
+    EXPECT_EQ(files(), 0);
+    return status.error().message;
+  };
+  EXPECT_EQ(refused(path("absent/a.json")),
+            "cannot write the trace to " + path("absent/a.json") + ": No such file or directory");
+  EXPECT_NE(refused(path("")).find("Is a directory"), std::string::npos);
+  EXPECT_NE(refused("/proc/trace.json").find("/proc/trace.json"), std::string::npos);
+  EXPECT_NE(refused(path(std::string(300, 'x'))).find("File name too long"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace troika
