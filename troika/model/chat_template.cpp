@@ -28,7 +28,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, ChatTemplateLi
 }
 
 Result<std::vector<RenderedSpan>> ChatTemplate::render(const ChatTemplateInput& input) const {
-  return jinja::run_template(state_->body, input, state_->limits);
+  return jinja::Interpreter(input, state_->limits).run(state_->body);
 }
 
 }  // namespace troika::model
