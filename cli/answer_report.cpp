@@ -1,6 +1,14 @@
 #include "cli/answer_report.h"
 
 namespace troika::cli {
+namespace {
+
+double control_us_per_pass(const runtime::ControlWork& control) {
+  if (control.passes == 0) return 0;
+  return to_us(control.submit + control.wait) / static_cast<double>(control.passes);
+}
+
+}  // namespace
 
 Json answer_json(const LoadedEngine& loaded, const std::vector<model::TokenId>& prompt,
                  const engine::GenerateOptions& options, const engine::Answer& answer) {
@@ -9,7 +17,10 @@ Json answer_json(const LoadedEngine& loaded, const std::vector<model::TokenId>& 
     devices.push_back({{"name", use.name},
                        {"share", use.share},
                        {"busy_ms", to_ms(use.busy)},
-                       {"wait_ms", to_ms(use.wait)}});
+                       {"wait_ms", to_ms(use.wait)},
+                       {"tasks", use.tasks},
+                       {"joins", use.joins},
+                       {"join_wait_ms", to_ms(use.join_wait)}});
   }
   const engine::Engine& engine = *loaded.engine;
   const engine::EngineOptions& effective = engine.options();
@@ -23,7 +34,10 @@ Json answer_json(const LoadedEngine& loaded, const std::vector<model::TokenId>& 
                {"decode_tok_s", answer.decode_tok_s},
                {"load_ms", to_ms(loaded.load_time)},
                {"compile_ms", to_ms(engine.compile_time())},
-               {"devices", devices}};
+               {"devices", devices},
+               {"plan", engine.plan().reason},
+               {"control_us_per_pass", control_us_per_pass(answer.control)},
+               {"gather_bytes", answer.control.gather_bytes}};
   if (options.logprobs > 0) {
     Json positions = Json::array();
     for (const auto& position : answer.top_logprobs) {
@@ -55,7 +69,14 @@ std::string answer_summary(const engine::Answer& answer) {
   if (answer.decode_tok_s > 0) {
     line += fmt::format(", {:.1f} tok/s, {:.1f} ms each", answer.decode_tok_s, to_ms(answer.tpot));
   }
-  return line + fmt::format("; {}]\n", to_string(answer.finish_reason));
+  line += fmt::format("; {}]\n", to_string(answer.finish_reason));
+  if (answer.devices.size() < 2) return line;
+  for (const engine::DeviceUse& use : answer.devices) {
+    line += fmt::format("[{}: {:.0f} % of the work, busy {:.0f} ms, waited {:.0f} ms]\n", use.name,
+                        100 * use.share, to_ms(use.busy), to_ms(use.wait));
+  }
+  return line + fmt::format("[control: {:.0f} us of a core for each pass]\n",
+                            control_us_per_pass(answer.control));
 }
 
 }  // namespace troika::cli

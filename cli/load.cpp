@@ -6,6 +6,7 @@
 #include "cli/default_model.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "cli/text.h"
 #include "troika/base/trace.h"
 #include "troika/base/write_file.h"
 
@@ -32,17 +33,30 @@ Result<LoadedModel> load_model(const ModelFlags& flags, bool weights, int64_t th
   return LoadedModel{std::move(*model), system_clock().now() - begin};
 }
 
+Result<plan::Plan> read_plan(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, read_text(path));
+  auto plan = plan::from_json(text);
+  if (plan) return plan;
+  return make_error(plan.error().code, "{}: {}", in_quotes(path), plan.error().message);
+}
+
 Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlags& engine_flags,
                                  Console& console, int64_t max_logit_rows) {
   // A trace that cannot be written is told now, not after the answer.
   if (!engine_flags.trace_path.empty()) {
     RETURN_IF_ERROR(check_writable("the trace", engine_flags.trace_path));
   }
+  std::optional<plan::Plan> plan;
+  if (!engine_flags.plan_path.empty()) {
+    ASSIGN_OR_RETURN(plan, read_plan(engine_flags.plan_path));
+  }
   ASSIGN_OR_RETURN(LoadedModel loaded,
                    load_model(model_flags, true, engine_flags.threads, console));
   const model::HyperParameters& shape = loaded.model.hyper_parameters();
   ASSIGN_OR_RETURN(engine::EngineOptions options, engine_flags.resolve(shape));
   options.max_logit_rows = max_logit_rows;
+  options.plan = std::move(plan);
+  options.warn = [&console](const std::string& line) { console.warn(line); };
   if (engine_flags.context < 0 && options.context == shape.sliding_window) {
     console.hint(
         fmt::format("context: {} tokens, the model's attention window; sliding it is not supported",
@@ -60,6 +74,7 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
   result.load_time = loaded.elapsed;
   ASSIGN_OR_RETURN(result.engine, engine::Engine::create(std::move(loaded.model), options));
   const engine::EngineOptions& effective = result.engine->options();
+  console.note("plan: " + result.engine->plan().reason);
   console.note(fmt::format("loaded in {:.0f} ms; context {} tokens, KV {}, {} threads",
                            to_ms(result.load_time), effective.context,
                            kv_type_name(effective.kv_type), effective.threads));

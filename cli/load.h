@@ -20,6 +20,9 @@ struct LoadedModel {
 Result<LoadedModel> load_model(const ModelFlags& flags, bool weights, int64_t threads,
                                Console& console);
 
+// A plan from a file; errors name the file.
+Result<plan::Plan> read_plan(const std::string& path);
+
 struct LoadedEngine {
   std::unique_ptr<engine::Engine> engine;
   Duration load_time{};  // reading and checking the file; compiling is engine->compile_time()

@@ -34,12 +34,21 @@ void ModelFlags::declare(Flags& flags) {
 void EngineFlags::declare_devices(Flags& flags) {
   flags.begin_group("Devices");
   flags.text("--device", devices, "LIST",
-             "Devices and their cores: cpu, cpu@0, cpu@0-1 (default: cpu)", "LLAMA_ARG_DEVICE");
+             "Devices and their cores: cpu, cpu@0-1, cpu@0,openvino@1 (default: those of --plan, "
+             "else cpu)",
+             "LLAMA_ARG_DEVICE");
+  flags.text("--plan", plan_path, "FILE", "Who computes what, as written there");
+  flags.text("--split", split, "RULE",
+             "How work is cut among devices: [PHASE=]CUT[:SHARE/SHARE...], as in paired or "
+             "prefill=activation-centric:60/40,decode=none (default: shares by measured rates)");
+  flags.toggle("--no-guard", no_guard,
+               "Every device takes part: at least a tenth of each product that is cut");
+  flags.choice("--sync", sync, {"blocking", "predict", "queue"},
+               "How devices wait for each other (default: queue)");
   flags.text("--kernels", kernels, "NAME",
              "Kernels of the cpu: portable, avx2, avx512 (default: the fastest)");
   flags.file("--trace", trace_path, "Write what ran when, for Perfetto or chrome://tracing");
   using enum Flags::Arity;
-  flags.ignored("--no-guard", kNone, "no guard is active with one device");
   flags.ignored("--n-gpu-layers,--gpu-layers", kOne, "devices are named by --device");
   flags.ignored("--flash-attn", kOptional, "attention never stores its scores");
 }
@@ -82,6 +91,15 @@ std::string_view kv_type_name(device::KvType type) {
 Result<engine::EngineOptions> EngineFlags::resolve(const model::HyperParameters& model) const {
   engine::EngineOptions options;
   options.devices = devices == "none" ? "cpu" : devices;
+  options.split = split;
+  options.force_all = no_guard;
+  options.sync = sync == "blocking"  ? runtime::Sync::kBlocking
+                 : sync == "predict" ? runtime::Sync::kPredict
+                                     : runtime::Sync::kQueue;
+  if (!split.empty() && !plan_path.empty()) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "--plan and --split both say who computes what; give one of them");
+  }
   options.threads = static_cast<int>(std::max<int64_t>(threads, 0));
   options.context = context;
   if (context < 0) {

@@ -26,9 +26,13 @@ struct EngineFlags {
   int64_t ubatch = 512;
   std::string key_type = "f32";
   std::string value_type = "f32";
-  std::string devices = "cpu";
+  std::string devices;  // empty: those of --plan, else cpu
   std::string kernels;
   std::string trace_path;
+  std::string plan_path;
+  std::string split;
+  bool no_guard = false;
+  std::string sync = "queue";
 
   void declare(Flags& flags);
   // The same without -c, -b, -t, ... that `bench` takes as lists.

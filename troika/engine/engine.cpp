@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "troika/device/registry/registry.h"
 #include "troika/engine/engine_state.h"
 
 namespace troika::engine {
@@ -75,10 +74,6 @@ Result<device::KvLayout> kv_layout(const graph::Graph& graph, const EngineOption
   return layout;
 }
 
-std::string_view kv_type_name(device::KvType type) {
-  return type == device::KvType::kF32 ? "f32" : "f16";
-}
-
 }  // namespace
 
 std::string_view to_string(FinishReason reason) {
@@ -112,27 +107,12 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineO
   s.options.max_logit_rows = std::min(s.options.max_logit_rows, s.options.batch_rows);
 
   ASSIGN_OR_RETURN(s.graph, graph::build(s.model));
-  device::OpenOptions open_options;
-  open_options.threads = options.threads;
-  open_options.kernels = options.kernels;
-  ASSIGN_OR_RETURN(s.devices, device::open_devices(options.devices, open_options));
-  if (s.devices.size() != 1) {
-    return make_error(ErrorCode::kUnsupported, "devices \"{}\": only one device at a time so far",
-                      options.devices);
-  }
-  s.options.threads = 0;
-  for (const auto& device : s.devices) s.options.threads += device->info().threads;
+  RETURN_IF_ERROR(s.open_devices());
   ASSIGN_OR_RETURN(const device::KvLayout layout, kv_layout(s.graph, s.options));
   ASSIGN_OR_RETURN(runtime::KvCache cache,
                    runtime::KvCache::create(layout, s.options.context, s.pool));
   s.cache.emplace(std::move(cache));
-  s.plan = plan::single_device_plan(s.graph, s.devices.front()->info().name, s.options.batch_rows,
-                                    std::string(kv_type_name(s.options.kv_type)));
-  runtime::ExecutorOptions executor_options;
-  executor_options.max_logit_rows = s.options.max_logit_rows;
-  executor_options.trace = s.options.trace;
-  ASSIGN_OR_RETURN(s.executor, runtime::Executor::create(s.graph, s.plan, s.devices, s.pool,
-                                                         *s.cache, executor_options));
+  RETURN_IF_ERROR(s.make_executor());
   s.compile_time = system_clock().now() - start;
   return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
@@ -149,7 +129,7 @@ Result<runtime::Logits> Engine::State::feed(runtime::SequenceId sequence,
     item.sequence = sequence;
     item.tokens = tokens.subspan(begin, count);
     item.logits = is_last ? last : runtime::WantLogits::kNone;
-    ASSIGN_OR_RETURN(logits, executor->forward({{item}}));
+    ASSIGN_OR_RETURN(logits, forward({{item}}));
   }
   return logits;
 }
@@ -163,7 +143,7 @@ Result<std::unique_ptr<Session>> Engine::new_session() {
 }
 
 Result<runtime::Logits> Engine::forward(const runtime::Batch& batch) {
-  return state_->executor->forward(batch);
+  return state_->forward(batch);
 }
 
 runtime::KvCache& Engine::kv_cache() { return *state_->cache; }
@@ -177,7 +157,15 @@ Duration Engine::compile_time() const { return state_->compile_time; }
 runtime::Work Engine::work(int64_t rows, int64_t depth) const {
   return state_->executor->work(rows, depth);
 }
-const Trace& Engine::trace() const { return state_->executor->trace(); }
+Trace Engine::trace() const {
+  Trace trace = state_->trace;
+  const Trace& latest = state_->executor->trace();
+  if (trace.devices.empty()) trace.devices = latest.devices;
+  trace.events.insert(trace.events.end(), latest.events.begin(), latest.events.end());
+  trace.title = state_->model.path().substr(state_->model.path().rfind('/') + 1);
+  trace.description = state_->plan.reason;
+  return trace;
+}
 
 std::vector<std::pair<std::string, int64_t>> Engine::memory() const {
   int64_t weights = 0;

@@ -23,6 +23,7 @@
 #include "troika/model/model.h"
 #include "troika/plan/plan.h"
 #include "troika/runtime/batch.h"
+#include "troika/runtime/executor.h"
 #include "troika/runtime/kv_cache.h"
 
 namespace troika::engine {
@@ -37,6 +38,20 @@ struct EngineOptions {
   device::KvType kv_type = device::KvType::kF32;
   std::string kernels;  // name of a cpu kernel table; empty: the fastest
   bool trace = false;   // keep every task's times
+  // Who computes what: a plan made before, else a rule (plan/default_plan.h), else shares by rates
+  // that are measured when the engine is made.
+  std::optional<plan::Plan> plan;
+  std::string split;
+  bool force_all = false;  // each device gets at least a tenth of every product that is cut
+  runtime::Sync sync = runtime::Sync::kQueue;
+  Duration patience = std::chrono::seconds(10);  // see runtime::ExecutorOptions
+  std::string cache_folder;  // for what is learnt about devices; empty: nothing is remembered
+  std::string build;         // names this program in the cache
+  // Called before a device other than `cpu` is opened, to find out in another process whether that
+  // is safe; an error puts the device aside.
+  std::function<Status(const std::string& device)> probe;
+  // Told of each device that is put aside, in one line; may be empty.
+  std::function<void(const std::string&)> warn;
 };
 
 enum class FinishReason { kStop, kStopString, kLength, kContextFull, kCancelled };
@@ -57,6 +72,9 @@ struct DeviceUse {
   double share = 0;  // its part of the multiply-adds, prefill and decode together
   Duration busy{};
   Duration wait{};  // time between its first and last task when it waited for others
+  int64_t tasks = 0;
+  int64_t joins = 0;  // tasks that had to wait for another device
+  Duration join_wait{};
 };
 
 struct Answer {
@@ -65,12 +83,13 @@ struct Answer {
   FinishReason finish_reason = FinishReason::kStop;
   std::vector<std::vector<TokenLogprob>> top_logprobs;  // one list for each generated position
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // prompt tokens whose KV was there already
-  Duration ttft{};            // from the call to the first token
-  Duration tpot{};            // (last - first token) / (n - 1); 0 with fewer than two
-  double prefill_tok_s = 0;   // prompt tokens computed per second
-  double decode_tok_s = 0;    // 0 with fewer than two tokens
-  std::vector<DeviceUse> devices;
+  int64_t cached_tokens = 0;       // prompt tokens whose KV was there already
+  Duration ttft{};                 // from the call to the first token
+  Duration tpot{};                 // (last - first token) / (n - 1); 0 with fewer than two
+  double prefill_tok_s = 0;        // prompt tokens computed per second
+  double decode_tok_s = 0;         // 0 with fewer than two tokens
+  std::vector<DeviceUse> devices;  // that computed for it, also those put aside meanwhile
+  runtime::ControlWork control;    // what the calling thread did
 };
 
 class Engine;
@@ -102,6 +121,7 @@ class Session {
   Result<std::span<const float>> prefill(std::span<const model::TokenId> prompt,
                                          const std::atomic<bool>* cancel);
   Status check_prompt(std::span<const model::TokenId> prompt) const;
+  Status prepare(int64_t rows);
   // Tokens at the beginning of `prompt` whose KV is held and can be kept.
   int64_t shared_with(std::span<const model::TokenId> prompt) const;
   Status decode(std::span<const float> logits, const GenerateOptions& options, TextStream& text,
@@ -126,7 +146,8 @@ class Engine {
 
   Result<std::unique_ptr<Session>> new_session();
 
-  // One forward pass over a ragged batch; logits as runtime::Executor::forward gives them.
+  // One forward pass over a ragged batch; logits as runtime::Executor::forward gives them. If a
+  // device is lost, the pass is done again by those that are left; kDeviceFailed once none is.
   Result<runtime::Logits> forward(const runtime::Batch& batch);
   runtime::KvCache& kv_cache();
   const plan::Plan& plan() const;
@@ -149,7 +170,7 @@ class Engine {
   runtime::Work work(int64_t rows, int64_t depth) const;
   // Memory by owner: "weights", "kv cache", "activations", ...
   std::vector<std::pair<std::string, int64_t>> memory() const;
-  const Trace& trace() const;
+  Trace trace() const;
 
  private:
   friend class Session;

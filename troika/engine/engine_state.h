@@ -8,6 +8,7 @@
 #include "troika/device/memory.h"
 #include "troika/engine/engine.h"
 #include "troika/graph/graph.h"
+#include "troika/plan/default_plan.h"
 #include "troika/runtime/executor.h"
 #include "troika/runtime/kv_cache.h"
 
@@ -26,6 +27,29 @@ struct Engine::State {
   plan::Plan plan;
   std::unique_ptr<runtime::Executor> executor;
   Duration compile_time{};
+  // By device, in the order in which they were opened: of passes since reset_uses().
+  std::vector<DeviceUse> uses;
+  std::vector<int64_t> use_macs;
+  runtime::ControlWork control;
+  Trace trace;                                                   // of executors that are gone
+  std::vector<std::pair<std::string, plan::DeviceRates>> rates;  // that were measured, by name
+
+  // ---- devices.cpp: devices and the executor that uses them, and what happens when one is lost
+  Status open_devices();
+  // The plan and its executor, for the devices that are left; devices that fail are put aside.
+  Status make_executor();
+  Result<plan::Plan> make_plan();
+  Result<plan::Plan> plan_by_rates();
+  // Takes lost devices out, with a warning each. kDeviceFailed if none is left; `cause` if none was
+  // lost.
+  Status put_lost_aside(const Error& cause);
+  void retire_executor();
+  // As Executor::forward, on the devices that are left.
+  Result<runtime::Logits> forward(const runtime::Batch& batch);
+  // Compiles for passes of `rows` rows; the time counts as compile_time.
+  Status prepare(int64_t rows);
+  void reset_uses();
+  void collect_uses();
   // What time_prefill() and time_decode() measure with.
   std::optional<runtime::SequenceId> bench_sequence;
   std::vector<model::TokenId> measured_tokens;

@@ -52,7 +52,7 @@ Result<NllResult> Engine::score(std::span<const model::TokenId> ids,
     if (in_window == 0) s.cache->truncate(sequence, 0);
     const size_t count = std::min({piece, ids.size() - begin, window - in_window});
     const Result<runtime::Logits> logits =
-        s.executor->forward({{{sequence, ids.subspan(begin, count), runtime::WantLogits::kAll}}});
+        s.forward({{{sequence, ids.subspan(begin, count), runtime::WantLogits::kAll}}});
     if (!logits) {
       status = tl::unexpected<Error>(logits.error());
       break;

@@ -57,23 +57,6 @@ double per_second(int64_t count, Duration time) {
   return time > Duration::zero() ? static_cast<double>(count) / to_seconds(time) : 0;
 }
 
-// Devices' parts of the multiply-adds; they add to 1.
-std::vector<DeviceUse> device_uses(const std::vector<std::unique_ptr<device::Device>>& devices,
-                                   std::span<const runtime::DeviceWork> work) {
-  int64_t macs = 0;
-  for (const runtime::DeviceWork& one : work) macs += one.macs;
-  std::vector<DeviceUse> uses;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    DeviceUse use;
-    use.name = devices[i]->info().name;
-    use.share = macs > 0 ? static_cast<double>(work[i].macs) / static_cast<double>(macs) : 0;
-    use.busy = work[i].busy;
-    use.wait = work[i].wait;
-    uses.push_back(std::move(use));
-  }
-  return uses;
-}
-
 }  // namespace
 
 Session::Session(Engine& engine, runtime::SequenceId sequence)
@@ -167,11 +150,19 @@ Status Session::decode(std::span<const float> logits, const GenerateOptions& opt
       break;
     }
     ASSIGN_OR_RETURN(const runtime::Logits step,
-                     s.executor->forward({{{sequence_, {&token, 1}, runtime::WantLogits::kLast}}}));
+                     s.forward({{{sequence_, {&token, 1}, runtime::WantLogits::kLast}}}));
     tokens_.push_back(token);
     logits = step.row(0);
   }
   return {};
+}
+
+// What the prompt's passes and the steps after it need, before the clock starts.
+Status Session::prepare(int64_t rows) {
+  Engine::State& s = *engine_.state_;
+  if (rows >= s.options.batch_rows) RETURN_IF_ERROR(s.prepare(s.options.batch_rows));
+  if (rows % s.options.batch_rows != 0) RETURN_IF_ERROR(s.prepare(rows % s.options.batch_rows));
+  return s.prepare(1);
 }
 
 Result<Answer> Session::generate(std::span<const model::TokenId> prompt,
@@ -179,11 +170,12 @@ Result<Answer> Session::generate(std::span<const model::TokenId> prompt,
                                  const std::function<bool(std::string_view)>& on_text,
                                  const std::atomic<bool>* cancel) {
   Engine::State& s = *engine_.state_;
-  const TimePoint start = system_clock().now();
   RETURN_IF_ERROR(check(options.sampling));
   RETURN_IF_ERROR(check_prompt(prompt));
+  RETURN_IF_ERROR(prepare(static_cast<int64_t>(prompt.size()) - shared_with(prompt)));
+  const TimePoint start = system_clock().now();
   s.drop_bench();
-  s.executor->reset_work();
+  s.reset_uses();
 
   Answer answer;
   answer.prompt_tokens = static_cast<int64_t>(prompt.size());
@@ -208,7 +200,9 @@ Result<Answer> Session::generate(std::span<const model::TokenId> prompt,
     answer.tpot = (times.last - times.first) / (times.count - 1);
     answer.decode_tok_s = per_second(times.count - 1, times.last - times.first);
   }
-  answer.devices = device_uses(s.devices, s.executor->device_work());
+  s.collect_uses();
+  answer.devices = s.uses;
+  answer.control = s.control;
   return answer;
 }
 

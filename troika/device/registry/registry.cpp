@@ -44,6 +44,16 @@ std::span<const DeviceType> device_types() {
   return kTypes;
 }
 
+Result<std::unique_ptr<Device>> open_device(const DeviceSpec& spec, const std::vector<int>& cores,
+                                            const OpenOptions& options, const Clock& clock) {
+  std::string known;
+  for (const DeviceType& type : device_types()) {
+    if (type.name == spec.name) return type.open(spec, cores, options, clock);
+    known += (known.empty() ? "" : ", ") + std::string(type.name);
+  }
+  return make_error(ErrorCode::kNotFound, "no device \"{}\": this build has {}", spec.name, known);
+}
+
 Result<std::vector<std::unique_ptr<Device>>> open_devices(std::string_view device_string,
                                                           const OpenOptions& options,
                                                           const Clock& clock) {
@@ -52,17 +62,7 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(std::string_view devic
                    assign_cores(specs, allowed_cores(), options.threads));
   std::vector<std::unique_ptr<Device>> devices;
   for (size_t i = 0; i < specs.size(); ++i) {
-    std::string known;
-    const DeviceType* found = nullptr;
-    for (const DeviceType& type : device_types()) {
-      known += (known.empty() ? "" : ", ") + std::string(type.name);
-      if (type.name == specs[i].name) found = &type;
-    }
-    if (found == nullptr) {
-      return make_error(ErrorCode::kNotFound, "no device \"{}\": this build has {}", specs[i].name,
-                        known);
-    }
-    ASSIGN_OR_RETURN(auto device, found->open(specs[i], cores[i], options, clock));
+    ASSIGN_OR_RETURN(auto device, open_device(specs[i], cores[i], options, clock));
     devices.push_back(std::move(device));
   }
   return devices;

@@ -30,8 +30,12 @@ struct DeviceType {
 
 std::span<const DeviceType> device_types();
 
-// Opens the devices of a device string, in its order. kNotFound for a name that is not in the
-// registry, with the names that are.
+// Opens one device. kNotFound for a name that is not in the registry, with the names that are.
+Result<std::unique_ptr<Device>> open_device(const DeviceSpec& spec, const std::vector<int>& cores,
+                                            const OpenOptions& options,
+                                            const Clock& clock = system_clock());
+
+// Opens the devices of a device string, in its order: all of them or none.
 Result<std::vector<std::unique_ptr<Device>>> open_devices(std::string_view device_string,
                                                           const OpenOptions& options,
                                                           const Clock& clock = system_clock());
