@@ -90,7 +90,7 @@ std::string_view kv_type_name(device::KvType type) {
 
 Result<engine::EngineOptions> EngineFlags::resolve(const model::HyperParameters& model) const {
   engine::EngineOptions options;
-  options.devices = devices == "none" ? "cpu" : devices;
+  options.devices = devices == "none" || (devices.empty() && plan_path.empty()) ? "cpu" : devices;
   options.split = split;
   options.force_all = no_guard;
   options.sync = sync == "blocking"  ? runtime::Sync::kBlocking

@@ -23,7 +23,7 @@ may[troika/device/registry]="${may[troika/device/systolic]} troika/device/systol
 may[troika/profile]="troika/base troika/device troika/device/registry troika/device/cpu/kernels"
 may[troika/plan]="${may[troika/device]} troika/device"
 may[troika/runtime]="${may[troika/plan]} troika/plan"
-may[troika/engine]="${may[troika/runtime]} troika/runtime troika/device/registry"
+may[troika/engine]="${may[troika/runtime]} troika/runtime troika/device/registry troika/device/check"
 may[cli]="web ${may[troika/engine]} troika/engine troika/profile troika/device/cpu/kernels"
 
 # Tests of what runs on a device may name a real one.

@@ -64,7 +64,6 @@ Status Engine::State::open_devices() {
   std::string wanted = options.devices;
   if (options.plan && wanted.empty())
     wanted = fmt::format("{}", fmt::join(options.plan->devices, ","));
-  if (wanted.empty()) wanted = "cpu";
   ASSIGN_OR_RETURN(const auto specs, device::parse_device_string(wanted));
   ASSIGN_OR_RETURN(const auto cores, device::assign_cores(specs, allowed_cores(), options.threads));
   std::vector<std::string> refused;
@@ -163,7 +162,9 @@ Status Engine::State::put_lost_aside(const Error& cause) {
   options.plan.reset();
   options.split.clear();
   if (devices.empty()) {
-    return make_error(ErrorCode::kDeviceFailed, "no device is left: {}", lost.front().why);
+    all_gone =
+        Error{ErrorCode::kDeviceFailed, fmt::format("no device is left: {}", lost.front().why)};
+    return tl::unexpected<Error>(*all_gone);
   }
   for (const LostReason& one : lost) {
     if (options.warn) {
@@ -200,6 +201,7 @@ Status Engine::State::make_executor() {
 
 Result<runtime::Logits> Engine::State::forward(const runtime::Batch& batch) {
   while (true) {
+    if (all_gone) return tl::unexpected<Error>(*all_gone);
     Result<runtime::Logits> logits = executor->forward(batch);
     if (logits || logits.error().code != ErrorCode::kDeviceFailed) return logits;
     RETURN_IF_ERROR(put_lost_aside(logits.error()));
@@ -208,6 +210,7 @@ Result<runtime::Logits> Engine::State::forward(const runtime::Batch& batch) {
 }
 
 Status Engine::State::prepare(int64_t rows) {
+  if (all_gone) return tl::unexpected<Error>(*all_gone);
   const TimePoint start = system_clock().now();
   Status ready = executor->prepare(rows);
   while (!ready && ready.error().code == ErrorCode::kDeviceFailed) {
@@ -232,10 +235,11 @@ void Engine::State::reset_uses() {
   uses.clear();
   use_macs.clear();
   control = {};
-  executor->reset_work();
+  if (executor) executor->reset_work();
 }
 
 void Engine::State::collect_uses() {
+  if (!executor) return;
   const auto work = executor->device_work();
   for (size_t i = 0; i < devices.size(); ++i) {
     const std::string& name = devices[i]->info().name;

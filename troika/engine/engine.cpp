@@ -155,11 +155,11 @@ const std::vector<std::unique_ptr<device::Device>>& Engine::devices() const {
 }
 Duration Engine::compile_time() const { return state_->compile_time; }
 runtime::Work Engine::work(int64_t rows, int64_t depth) const {
-  return state_->executor->work(rows, depth);
+  return state_->executor ? state_->executor->work(rows, depth) : runtime::Work{};
 }
 Trace Engine::trace() const {
   Trace trace = state_->trace;
-  const Trace& latest = state_->executor->trace();
+  const Trace latest = state_->executor ? state_->executor->trace() : Trace{};
   if (trace.devices.empty()) trace.devices = latest.devices;
   trace.events.insert(trace.events.end(), latest.events.begin(), latest.events.end());
   trace.title = state_->model.path().substr(state_->model.path().rfind('/') + 1);
