@@ -2,6 +2,7 @@
 
 #include "troika/base/cores.h"
 #include "troika/device/cpu/cpu_device.h"
+#include "troika/device/openvino/openvino_device.h"
 #include "troika/device/systolic/systolic_device.h"
 
 namespace troika::device {
@@ -34,12 +35,33 @@ Result<std::unique_ptr<Device>> open_systolic(const DeviceSpec& spec, const std:
   return systolic::open(systolic_options, clock);
 }
 
+Result<std::unique_ptr<Device>> open_openvino(const DeviceSpec& spec, const std::vector<int>& cores,
+                                              const OpenOptions& options, const Clock& clock) {
+  openvino::OpenVinoOptions openvino_options;
+  if (spec.instance == "CPU") {
+    openvino_options.plugin = openvino::Plugin::kCpu;
+  } else if (spec.instance == "NPU") {
+    openvino_options.plugin = openvino::Plugin::kNpu;
+  } else if (!spec.instance.empty()) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "device \"{}\" has no instance \"{}\": write openvino, openvino:CPU or "
+                      "openvino:NPU",
+                      spec.text, spec.instance);
+  }
+  openvino_options.name = spec.text;
+  openvino_options.threads = static_cast<int>(cores.size());
+  if (!spec.cores.empty()) openvino_options.cores = cores;
+  openvino_options.cache_dir = options.cache_dir;
+  return openvino::open(openvino_options, clock);
+}
+
 }  // namespace
 
 std::span<const DeviceType> device_types() {
   static constexpr DeviceType kTypes[] = {
       {"cpu", "the processor's cores: SIMD kernels, the reference for all others", open_cpu},
       {"systolic", "an NPU in software: static lengths, 32x32 tiles, FP16 inputs", open_systolic},
+      {"openvino", "an NPU through OpenVINO, or its CPU plug-in in place of one", open_openvino},
   };
   return kTypes;
 }

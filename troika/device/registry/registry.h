@@ -15,8 +15,9 @@
 namespace troika::device {
 
 struct OpenOptions {
-  int threads = 0;      // cap on the cores of all devices together; 0: every core allowed
-  std::string kernels;  // cpu kernel table by name; empty: the fastest
+  int threads = 0;        // cap on the cores of all devices together; 0: every core allowed
+  std::string kernels;    // cpu kernel table by name; empty: the fastest
+  std::string cache_dir;  // where devices keep what they compile; empty: nowhere
 };
 
 // A kind of device: how it is called and opened.

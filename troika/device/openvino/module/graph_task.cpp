@@ -1,0 +1,158 @@
+#include "troika/device/openvino/module/graph_task.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace troika::device::openvino {
+namespace {
+
+// Sets of memory that a kernel is kept ready for: the micro-batches in flight, and some.
+constexpr size_t kMaxRequests = 16;
+
+void copy_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
+               int64_t rows, int64_t row_bytes) {
+  for (int64_t r = 0; r < rows; ++r) {
+    std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(row_bytes));
+  }
+}
+
+int64_t row_bytes(int64_t width) { return width * int64_t{sizeof(float)}; }
+
+}  // namespace
+
+GraphTask::GraphTask(const Program& program, const Segment& segment,
+                     std::shared_ptr<CompiledStage> stage, std::shared_ptr<TaskCounters> counters)
+    : stage_(std::move(stage)), counters_(std::move(counters)), max_rows_(program.max_rows) {
+  const auto port_of = [&](size_t tensor) {
+    return Port{tensor, program.graph->tensor(program.tensors[tensor]).width};
+  };
+  for (const size_t input : segment.inputs) inputs_.push_back(port_of(input));
+  for (const size_t output : segment.outputs) outputs_.push_back(port_of(output));
+}
+
+GraphTask::~GraphTask() {
+  for (const Request& request : requests_) forget(request);
+}
+
+void GraphTask::warm_up() {
+  ov::InferRequest request = stage_->model.create_infer_request();
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    // One row does: weights are packed once for all lengths.
+    const bool fixed = stage_->model.input(i).get_partial_shape().is_static();
+    const size_t rows = fixed ? static_cast<size_t>(max_rows_) : 1;
+    ov::Tensor zeros(ov::element::f32, {rows, static_cast<size_t>(inputs_[i].width)});
+    std::memset(zeros.data(), 0, zeros.get_byte_size());
+    request.set_input_tensor(i, zeros);
+  }
+  request.infer();
+}
+
+bool GraphTask::is_contiguous(const TensorView& view, const Port& port) const {
+  return max_rows_ == 1 || view.row_stride == row_bytes(port.width);
+}
+
+bool GraphTask::is_bound_to(const Request& request, const Bindings& bindings) const {
+  for (size_t i = 0; i < port_count(); ++i) {
+    const TensorView& now = view(bindings, i);
+    const TensorView& then = request.views[i];
+    if (now.data != then.data || now.row_stride != then.row_stride) return false;
+  }
+  return true;
+}
+
+// A graph has an order of its own: what it writes early must not lie where it still has to read.
+bool GraphTask::overwrites_input(const Bindings& bindings, size_t index) const {
+  const std::byte* const begin = view(bindings, index).data;
+  const std::byte* const end = begin + max_rows_ * row_bytes(port(index).width);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const std::byte* const input = view(bindings, i).data;
+    const int64_t bytes = max_rows_ * row_bytes(inputs_[i].width);
+    if (is_contiguous(view(bindings, i), inputs_[i]) && input < end && begin < input + bytes) {
+      return true;
+    }
+  }
+  return false;
+}
+
+ov::Tensor GraphTask::own_tensor(const Port& port) {
+  ov::Tensor tensor(ov::element::f32,
+                    {static_cast<size_t>(max_rows_), static_cast<size_t>(port.width)});
+  std::memset(tensor.data(), 0, tensor.get_byte_size());
+  counters_->buffer_bytes += static_cast<int64_t>(tensor.get_byte_size());
+  return tensor;
+}
+
+void GraphTask::forget(const Request& request) {
+  for (const auto* copies : {&request.before, &request.after}) {
+    for (const Copy& copy : *copies) {
+      counters_->buffer_bytes -= static_cast<int64_t>(copy.own.get_byte_size());
+    }
+  }
+}
+
+GraphTask::Request GraphTask::bind(const Bindings& bindings) {
+  Request bound;
+  bound.request = stage_->model.create_infer_request();
+  for (size_t i = 0; i < port_count(); ++i) {
+    const TensorView& memory = view(bindings, i);
+    const bool is_input = i < inputs_.size();
+    bound.views.push_back(memory);
+    ov::Tensor tensor;
+    if (!is_contiguous(memory, port(i)) || (!is_input && overwrites_input(bindings, i))) {
+      tensor = own_tensor(port(i));
+      (is_input ? bound.before : bound.after).push_back({i, tensor});
+    } else {
+      const ov::Shape shape = {static_cast<size_t>(max_rows_), static_cast<size_t>(port(i).width)};
+      tensor = ov::Tensor(ov::element::f32, shape, memory.data);
+    }
+    if (is_input) {
+      bound.request.set_input_tensor(i, tensor);
+    } else {
+      bound.request.set_output_tensor(i - inputs_.size(), tensor);
+    }
+  }
+  return bound;
+}
+
+GraphTask::Request& GraphTask::request_for(const Bindings& bindings) {
+  const auto found = std::find_if(requests_.begin(), requests_.end(), [&](const Request& request) {
+    return is_bound_to(request, bindings);
+  });
+  if (found != requests_.end()) return *found;
+  if (requests_.size() == kMaxRequests) {
+    const auto oldest = std::min_element(
+        requests_.begin(), requests_.end(),
+        [](const Request& a, const Request& b) { return a.last_use < b.last_use; });
+    forget(*oldest);
+    requests_.erase(oldest);
+  }
+  requests_.push_back(bind(bindings));
+  return requests_.back();
+}
+
+void GraphTask::count(const Copy& copy, int64_t n_rows) {
+  ++counters_->copies;
+  counters_->copy_bytes += n_rows * row_bytes(port(copy.port).width);
+}
+
+void GraphTask::run(const Bindings& bindings, int64_t n_rows) {
+  Request& bound = request_for(bindings);
+  bound.last_use = ++uses_;
+  for (Copy& copy : bound.before) {
+    const TensorView& memory = view(bindings, copy.port);
+    const int64_t bytes = row_bytes(port(copy.port).width);
+    copy_rows(memory.data, memory.row_stride, static_cast<std::byte*>(copy.own.data()), bytes,
+              n_rows, bytes);
+    count(copy, n_rows);
+  }
+  bound.request.infer();
+  for (const Copy& copy : bound.after) {
+    const TensorView& memory = view(bindings, copy.port);
+    const int64_t bytes = row_bytes(port(copy.port).width);
+    copy_rows(static_cast<const std::byte*>(copy.own.data()), bytes, memory.data, memory.row_stride,
+              n_rows, bytes);
+    count(copy, n_rows);
+  }
+}
+
+}  // namespace troika::device::openvino

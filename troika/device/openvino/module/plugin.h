@@ -1,0 +1,36 @@
+// OpenVINO as one device has it: a core, the plug-in chosen, and how graphs are compiled for it.
+#pragma once
+
+#include <functional>
+#include <openvino/runtime/core.hpp>
+#include <string>
+
+#include "troika/device/openvino/module/stage_graph.h"
+#include "troika/device/openvino/openvino_device.h"
+
+namespace troika::device::openvino {
+
+// Runs `body` on a thread bound to `cores` (to none if empty), and waits for it: threads that
+// OpenVINO starts take over the affinity of the thread that makes it start them.
+void run_on_cores(const std::vector<int>& cores, const std::function<void()>& body);
+
+// An exception's text as one short line.
+std::string one_line(const std::exception& exception);
+
+// One for each core, or as many as wanted.
+int thread_count(const OpenVinoOptions& options);
+
+struct PluginState {
+  ov::Core core;
+  std::string plugin;   // "CPU" or "NPU"
+  std::string version;  // OpenVINO's and the processor's: what compiled graphs depend on
+  std::string chip;     // the plug-in's name of the device that it computes on
+  ov::AnyMap compile_options;
+  bool fixed_rows = true;  // a graph for each standard length; else one graph serves all
+  WeightForm weights = WeightForm::kBlocks;
+};
+
+// kNotFound if there is no NPU and one was asked for; kDeviceFailed with OpenVINO's own words.
+Result<std::unique_ptr<PluginState>> open_plugin(const OpenVinoOptions& options);
+
+}  // namespace troika::device::openvino

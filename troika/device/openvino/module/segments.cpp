@@ -1,0 +1,160 @@
+#include "troika/device/openvino/module/segments.h"
+
+#include <algorithm>
+
+namespace troika::device::openvino {
+namespace {
+
+using graph::Op;
+using graph::OpKind;
+using graph::TensorId;
+
+// Columns of the tensor that owns the memory.
+struct Columns {
+  TensorId owner = -1;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+Columns columns_of(const graph::Graph& graph, TensorId id) {
+  Columns columns{id, 0, graph.tensor(id).width};
+  while (graph.tensor(columns.owner).window_of >= 0) {
+    const graph::Tensor& window = graph.tensor(columns.owner);
+    columns.begin += window.window_begin;
+    columns.end += window.window_begin;
+    columns.owner = window.window_of;
+  }
+  return columns;
+}
+
+bool overlap(const graph::Graph& graph, TensorId a, TensorId b) {
+  const Columns first = columns_of(graph, a);
+  const Columns second = columns_of(graph, b);
+  return first.owner == second.owner && first.begin < second.end && second.begin < first.end;
+}
+
+bool contains(const std::vector<TensorId>& ids, TensorId id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+// A graph passes values from operator to operator; what goes through a window of a tensor, or
+// replaces one, goes through memory.
+bool needs_memory(const Program& program, const Segment& segment, const Op& op) {
+  const graph::Graph& graph = *program.graph;
+  return std::any_of(segment.ops.begin(), segment.ops.end(), [&](graph::OpId id) {
+    const TensorId written = graph.op(id).output;
+    return (written == op.output || overlap(graph, written, op.output)) ||
+           std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
+             return input != written && overlap(graph, input, written);
+           });
+  });
+}
+
+bool joins(const Program& program, const Segment& segment, const Op& op) {
+  if (segment.on_host != runs_on_host(op.kind)) return false;
+  if (segment.on_host) return true;
+  return segment.rows == program.graph->tensor(op.output).rows &&
+         !needs_memory(program, segment, op);
+}
+
+class Cutter {
+ public:
+  explicit Cutter(const Program& program) : program_(program), graph_(*program.graph) {}
+
+  std::vector<Segment> cut() {
+    for (const graph::OpId id : program_.ops) {
+      const Op& op = graph_.op(id);
+      if (segments_.empty() || !joins(program_, segments_.back(), op)) {
+        Segment segment;
+        segment.on_host = runs_on_host(op.kind);
+        segment.rows = graph_.tensor(op.output).rows;
+        segments_.push_back(std::move(segment));
+      }
+      segments_.back().ops.push_back(id);
+    }
+    for (size_t i = 0; i < segments_.size(); ++i) find_edges(i);
+    return std::move(segments_);
+  }
+
+ private:
+  size_t index_of(TensorId id) const {
+    const auto& tensors = program_.tensors;
+    return static_cast<size_t>(std::find(tensors.begin(), tensors.end(), id) - tensors.begin());
+  }
+
+  bool read_outside(size_t segment, TensorId id) const {
+    if (contains(program_.outputs, id)) return true;
+    for (const TensorId output : program_.outputs) {
+      if (overlap(graph_, output, id)) return true;
+    }
+    for (size_t later = segment + 1; later < segments_.size(); ++later) {
+      for (const graph::OpId op : segments_[later].ops) {
+        for (const TensorId input : graph_.op(op).inputs) {
+          if (input == id || overlap(graph_, input, id)) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  void find_edges(size_t index) {
+    Segment& segment = segments_[index];
+    if (segment.on_host) return;
+    std::vector<TensorId> read;
+    std::vector<TensorId> written;
+    for (const graph::OpId id : segment.ops) {
+      const Op& op = graph_.op(id);
+      for (const TensorId input : op.inputs) {
+        if (contains(written, input) || contains(read, input)) continue;
+        read.push_back(input);
+        segment.inputs.push_back(index_of(input));
+      }
+      written.push_back(op.output);
+    }
+    for (const TensorId id : written) {
+      if (read_outside(index, id)) segment.outputs.push_back(index_of(id));
+    }
+  }
+
+  const Program& program_;
+  const graph::Graph& graph_;
+  std::vector<Segment> segments_;
+};
+
+}  // namespace
+
+bool runs_on_host(OpKind kind) {
+  switch (kind) {
+    case OpKind::kEmbed:
+    case OpKind::kRopeTable:
+    case OpKind::kKvWrite:
+    case OpKind::kAttention:
+    case OpKind::kGatherRows:
+      return true;
+    case OpKind::kRmsNorm:
+    case OpKind::kMatMul:
+    case OpKind::kRope:
+    case OpKind::kSiluMul:
+    case OpKind::kAdd:
+    case OpKind::kConcat:
+      return false;
+  }
+  return true;
+}
+
+Result<std::vector<Segment>> make_segments(const Program& program) {
+  for (const graph::OpId id : program.ops) {
+    const Op& op = program.graph->op(id);
+    std::vector<TensorId> used = op.inputs;
+    used.push_back(op.output);
+    for (const TensorId tensor : used) {
+      if (contains(program.tensors, tensor)) continue;
+      return make_error(ErrorCode::kInvalidArgument,
+                        "tensor {} of a {} is not among its program's tensors",
+                        program.graph->tensor(tensor).name, to_string(op.kind));
+    }
+  }
+  return Cutter(program).cut();
+}
+
+}  // namespace troika::device::openvino

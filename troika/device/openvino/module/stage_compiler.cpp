@@ -1,0 +1,100 @@
+#include "troika/device/openvino/module/stage_compiler.h"
+
+#include <cstring>
+#include <sstream>
+
+namespace troika::device::openvino {
+namespace {
+
+// While kernels live their weights stay where they are: the address names them.
+std::string by_address(const model::Weight& weight) {
+  return fmt::format("{}", static_cast<const void*>(weight.data));
+}
+
+// FNV-1a, four streams of 8 bytes at once: weights are hundreds of megabytes.
+std::string by_content(const model::Weight& weight) {
+  constexpr uint64_t kPrime = 0x100000001b3u;
+  constexpr size_t kStreams = 4;
+  uint64_t sums[kStreams] = {1, 2, 3, 4};
+  const auto bytes = static_cast<size_t>(weight.bytes());
+  size_t at = 0;
+  for (; at + sizeof(sums) <= bytes; at += sizeof(sums)) {
+    uint64_t words[kStreams];
+    std::memcpy(words, weight.data + at, sizeof(words));
+    for (size_t i = 0; i < kStreams; ++i) {
+      sums[i] = (sums[i] ^ words[i]) * kPrime;
+      sums[i] ^= sums[i] >> 29;
+    }
+  }
+  for (; at < bytes; ++at)
+    sums[0] = (sums[0] ^ std::to_integer<uint64_t>(weight.data[at])) * kPrime;
+  return fmt::format("{:016x}{:016x}{:016x}{:016x}", sums[0], sums[1], sums[2], sums[3]);
+}
+
+std::string describe(const ov::AnyMap& options) {
+  std::string text;
+  for (const auto& [key, value] : options) {
+    text += fmt::format("{}={} ", key, value.as<std::string>());
+  }
+  return text;
+}
+
+}  // namespace
+
+StageCompiler::StageCompiler(PluginState& plugin, const std::string& cache_dir)
+    : plugin_(plugin), store_(cache_dir) {}
+
+Result<std::shared_ptr<CompiledStage>> StageCompiler::compile(const Program& program,
+                                                              const Segment& segment) {
+  GraphForm form;
+  form.weights = plugin_.weights;
+  form.fixed_rows = plugin_.fixed_rows;
+  form.max_rows = plugin_.fixed_rows ? program.max_rows : kMaxStandardRows;
+  const std::string description = describe_graph(program, segment, form, by_address);
+  if (const auto found = stages_.find(description); found != stages_.end()) {
+    if (auto stage = found->second.lock()) return stage;
+  }
+  auto stage = std::make_shared<CompiledStage>();
+  ASSIGN_OR_RETURN(stage->model, load_or_compile(program, segment, form));
+  stage->constant_bytes = openvino::constant_bytes(program, segment, form);
+  std::erase_if(stages_, [](const auto& entry) { return entry.second.expired(); });
+  stages_[description] = stage;
+  return stage;
+}
+
+Result<ov::CompiledModel> StageCompiler::load_or_compile(const Program& program,
+                                                         const Segment& segment,
+                                                         const GraphForm& form) {
+  ov::Core& core = plugin_.core;
+  std::string identity;
+  if (store_.enabled()) {
+    identity = fmt::format("{}\n{}\n{}", plugin_.version, describe(plugin_.compile_options),
+                           describe_graph(program, segment, form, by_content));
+  }
+  if (const auto stored = store_.find(identity)) {
+    try {
+      std::istringstream stream(*stored);
+      return core.import_model(stream, plugin_.plugin, plugin_.compile_options);
+    } catch (const std::exception&) {
+      // Whole, yet not to OpenVINO's liking: compiled again and replaced.
+    }
+  }
+  ASSIGN_OR_RETURN(const auto graph, build_graph(program, segment, form));
+  ov::CompiledModel model = core.compile_model(graph, plugin_.plugin, plugin_.compile_options);
+  if (store_.enabled()) {
+    std::ostringstream stream;
+    model.export_model(stream);
+    store_.keep(identity, stream.str());
+  }
+  return model;
+}
+
+int64_t StageCompiler::constant_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [description, weak] : stages_) {
+    if (const auto stage = weak.lock()) bytes += stage->constant_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace troika::device::openvino

@@ -1,0 +1,263 @@
+#include "troika/device/openvino/module/stage_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <openvino/op/add.hpp>
+#include <openvino/op/concat.hpp>
+#include <openvino/op/constant.hpp>
+#include <openvino/op/divide.hpp>
+#include <openvino/op/gather.hpp>
+#include <openvino/op/matmul.hpp>
+#include <openvino/op/multiply.hpp>
+#include <openvino/op/parameter.hpp>
+#include <openvino/op/power.hpp>
+#include <openvino/op/reduce_mean.hpp>
+#include <openvino/op/reduce_sum.hpp>
+#include <openvino/op/reshape.hpp>
+#include <openvino/op/result.hpp>
+#include <openvino/op/slice.hpp>
+#include <openvino/op/sqrt.hpp>
+#include <openvino/op/swish.hpp>
+#include <openvino/op/unsqueeze.hpp>
+
+namespace troika::device::openvino {
+namespace {
+
+namespace op = ov::op;
+using Value = ov::Output<ov::Node>;
+using graph::Op;
+using graph::OpKind;
+using graph::TensorId;
+
+Value integers(const std::vector<int64_t>& values) {
+  return op::v0::Constant::create(ov::element::i64, ov::Shape{values.size()}, values);
+}
+
+Value floats(const ov::Shape& shape, const std::vector<float>& values) {
+  return op::v0::Constant::create(ov::element::f32, shape, values);
+}
+
+// 0 takes over the rows of what is reshaped.
+Value reshape(const Value& x, std::vector<int64_t> sizes) {
+  sizes.insert(sizes.begin(), 0);
+  return std::make_shared<op::v1::Reshape>(x, integers(sizes), true);
+}
+
+Value multiply(const Value& a, const Value& b) { return std::make_shared<op::v1::Multiply>(a, b); }
+Value add(const Value& a, const Value& b) { return std::make_shared<op::v1::Add>(a, b); }
+
+Value product(const Value& x, const Value& w) {
+  return std::make_shared<op::v0::MatMul>(x, w, false, true);
+}
+
+Value rms_norm(const Value& x, const model::Weight& weight, float eps) {
+  const Value square = std::make_shared<op::v1::Power>(x, floats({}, {2}));
+  const Value mean = std::make_shared<op::v1::ReduceMean>(square, integers({-1}), true);
+  const Value root = std::make_shared<op::v0::Sqrt>(add(mean, floats({}, {eps})));
+  const Value inverse = std::make_shared<op::v1::Divide>(floats({}, {1}), root);
+  return multiply(multiply(x, inverse), vector_node(weight));
+}
+
+Value gather_last(const Value& x, const std::vector<int64_t>& indices) {
+  return std::make_shared<op::v8::Gather>(x, integers(indices), integers({-1}));
+}
+
+// Of a head's first rope_dim elements: which is turned together with each, where the table of
+// (cos, sin) pairs has its angle, and the sign of the sine.
+struct RopeOrder {
+  std::vector<int64_t> partner;
+  std::vector<int64_t> cos;
+  std::vector<int64_t> sin;
+  std::vector<float> sign;
+};
+
+RopeOrder rope_order(const graph::HeadShape& heads) {
+  RopeOrder order;
+  const int64_t half = heads.rope_dim / 2;
+  const bool adjacent = heads.rope_pairs == model::RopePairs::kAdjacent;
+  for (int64_t i = 0; i < heads.rope_dim; ++i) {
+    const int64_t pair = adjacent ? i / 2 : i % half;
+    const bool first = adjacent ? i % 2 == 0 : i < half;
+    const int64_t step = adjacent ? 1 : half;
+    order.partner.push_back(first ? i + step : i - step);
+    order.cos.push_back(2 * pair);
+    order.sin.push_back(2 * pair + 1);
+    order.sign.push_back(first ? -1.0f : 1.0f);
+  }
+  return order;
+}
+
+Value slice_last(const Value& x, int64_t begin, int64_t end) {
+  return std::make_shared<op::v8::Slice>(x, integers({begin}), integers({end}), integers({1}),
+                                         integers({-1}));
+}
+
+// x * cos + partner * (+-sin), for every head of a row.
+Value rope(const Value& x, const Value& table, const graph::HeadShape& heads) {
+  const RopeOrder order = rope_order(heads);
+  const Value split = reshape(x, {heads.n_heads, heads.head_dim});
+  const bool whole = heads.rope_dim == heads.head_dim;
+  const Value turned = whole ? split : slice_last(split, 0, heads.rope_dim);
+  const Value axis = integers({1});
+  const Value cos = std::make_shared<op::v0::Unsqueeze>(gather_last(table, order.cos), axis);
+  const Value sin = std::make_shared<op::v0::Unsqueeze>(
+      multiply(gather_last(table, order.sin), floats({order.sign.size()}, order.sign)), axis);
+  Value out = add(multiply(turned, cos), multiply(gather_last(turned, order.partner), sin));
+  if (!whole) {
+    const Value rest = slice_last(split, heads.rope_dim, heads.head_dim);
+    out = std::make_shared<op::v0::Concat>(ov::OutputVector{out, rest}, -1);
+  }
+  return reshape(out, {heads.n_heads * heads.head_dim});
+}
+
+WeightSlice slice_of(const graph::Graph& graph, const Op& op) {
+  WeightSlice slice;
+  slice.weight = op.weight;
+  slice.n_begin = op.n_begin;
+  slice.n = graph.tensor(op.output).width;
+  slice.k_begin = op.k_begin;
+  slice.k = graph.tensor(op.inputs[0]).width;
+  return slice;
+}
+
+class Builder {
+ public:
+  Builder(const Program& program, const Segment& segment, const GraphForm& form)
+      : program_(program), graph_(*program.graph), segment_(segment), form_(form) {}
+
+  Result<std::shared_ptr<ov::Model>> build() {
+    ov::ParameterVector parameters;
+    const ov::Dimension rows =
+        form_.fixed_rows ? ov::Dimension(form_.max_rows) : ov::Dimension(1, form_.max_rows);
+    for (const size_t input : segment_.inputs) {
+      const TensorId id = program_.tensors[input];
+      const ov::PartialShape shape{rows, ov::Dimension(graph_.tensor(id).width)};
+      parameters.push_back(std::make_shared<op::v0::Parameter>(ov::element::f32, shape));
+      values_[id] = parameters.back();
+    }
+    for (const graph::OpId id : segment_.ops) {
+      const Op& op = graph_.op(id);
+      if (op.kind == OpKind::kMatMul) RETURN_IF_ERROR(check_slice(slice_of(graph_, op)));
+      values_[op.output] = value_of(op);
+    }
+    ov::ResultVector results;
+    for (const size_t output : segment_.outputs) {
+      const Value value = values_.at(program_.tensors[output]);
+      results.push_back(std::make_shared<op::v0::Result>(value));
+    }
+    return std::make_shared<ov::Model>(results, parameters);
+  }
+
+ private:
+  Value input(const Op& op, size_t index) const { return values_.at(op.inputs[index]); }
+
+  Value value_of(const Op& op) {
+    switch (op.kind) {
+      case OpKind::kRmsNorm:
+        return rms_norm(input(op, 0), *op.weight, op.eps);
+      case OpKind::kMatMul:
+        return mat_mul(op);
+      case OpKind::kRope:
+        return rope(input(op, 0), input(op, 1), op.heads);
+      case OpKind::kSiluMul:
+        return multiply(std::make_shared<op::v4::Swish>(input(op, 0)), input(op, 1));
+      case OpKind::kAdd: {
+        Value sum = add(input(op, 0), input(op, 1));
+        for (size_t i = 2; i < op.inputs.size(); ++i) sum = add(sum, input(op, i));
+        return sum;
+      }
+      case OpKind::kConcat: {
+        ov::OutputVector parts;
+        for (size_t i = 0; i < op.inputs.size(); ++i) parts.push_back(input(op, i));
+        return std::make_shared<op::v0::Concat>(parts, 1);
+      }
+      case OpKind::kEmbed:
+      case OpKind::kRopeTable:
+      case OpKind::kKvWrite:
+      case OpKind::kAttention:
+      case OpKind::kGatherRows:
+        break;  // no part of a graph segment
+    }
+    return {};
+  }
+
+  Value mat_mul(const Op& op) {
+    const WeightSlice slice = slice_of(graph_, op);
+    const Value x = input(op, 0);
+    const Value out = product(x, weight_node(slice, form_.weights));
+    const int64_t block = block_of_minima(slice, form_.weights);
+    if (block == 0) return out;
+    return add(out,
+               product(block_sums(op.inputs[0], x, slice.k / block, block), minima_node(slice)));
+  }
+
+  // Products that read the same tensor share the sums.
+  Value block_sums(TensorId id, const Value& x, int64_t blocks, int64_t block) {
+    const auto found = block_sums_.find(id);
+    if (found != block_sums_.end()) return found->second;
+    const Value sums =
+        std::make_shared<op::v1::ReduceSum>(reshape(x, {blocks, block}), integers({-1}), false);
+    return block_sums_.emplace(id, sums).first->second;
+  }
+
+  const Program& program_;
+  const graph::Graph& graph_;
+  const Segment& segment_;
+  const GraphForm& form_;
+  std::map<TensorId, Value> values_;
+  std::map<TensorId, Value> block_sums_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<ov::Model>> build_graph(const Program& program, const Segment& segment,
+                                               const GraphForm& form) {
+  return Builder(program, segment, form).build();
+}
+
+int64_t constant_bytes(const Program& program, const Segment& segment, const GraphForm& form) {
+  int64_t bytes = 0;
+  for (const graph::OpId id : segment.ops) {
+    const Op& op = program.graph->op(id);
+    if (op.kind == OpKind::kRmsNorm) bytes += op.weight->bytes();
+    if (op.kind == OpKind::kMatMul) {
+      bytes += weight_node_bytes(slice_of(*program.graph, op), form.weights);
+    }
+  }
+  return bytes;
+}
+
+std::string describe_graph(const Program& program, const Segment& segment, const GraphForm& form,
+                           const std::function<std::string(const model::Weight&)>& weight_name) {
+  const graph::Graph& graph = *program.graph;
+  // Tensors are numbered in the order in which they occur: the same in every layer.
+  std::map<TensorId, size_t> numbers;
+  const auto number = [&](TensorId id) {
+    const size_t n = numbers.emplace(id, numbers.size()).first->second;
+    return fmt::format(" {}:{}", n, graph.tensor(id).width);
+  };
+  std::string text = fmt::format("rows {}{}; weights {}\nin", form.fixed_rows ? "" : "1-",
+                                 form.max_rows, static_cast<int>(form.weights));
+  for (const size_t input : segment.inputs) text += number(program.tensors[input]);
+  for (const graph::OpId id : segment.ops) {
+    const Op& op = graph.op(id);
+    text += fmt::format("\n{}", to_string(op.kind));
+    for (const TensorId input : op.inputs) text += number(input);
+    text += fmt::format(" ->{}", number(op.output));
+    if (op.weight != nullptr) {
+      text += fmt::format(" {} type {} [{}, {}] from {}, {}", weight_name(*op.weight),
+                          static_cast<int>(op.weight->type), op.weight->rows, op.weight->cols,
+                          op.n_begin, op.k_begin);
+    }
+    if (op.kind == OpKind::kRmsNorm) text += fmt::format(" eps {}", op.eps);
+    if (op.kind == OpKind::kRope) {
+      text += fmt::format(" heads {} {} {} {}", op.heads.n_heads, op.heads.head_dim,
+                          op.heads.rope_dim, static_cast<int>(op.heads.rope_pairs));
+    }
+  }
+  text += "\nout";
+  for (const size_t output : segment.outputs) text += number(program.tensors[output]);
+  return text;
+}
+
+}  // namespace troika::device::openvino

@@ -1,0 +1,21 @@
+#include <gtest/gtest.h>
+
+#include "troika/device/openvino/openvino_device.h"
+
+namespace troika::device::openvino {
+namespace {
+
+TEST(OpenModule, SaysWhatIsMissing) {
+  OpenVinoOptions options;
+  options.name = "openvino@1";
+  options.module_path = "/nowhere/libtroika_openvino.so";
+  const auto device = open(options);
+  ASSERT_FALSE(device.has_value());
+  EXPECT_EQ(device.error().code, ErrorCode::kNotFound);
+  for (const char* part : {"openvino@1", "/nowhere/libtroika_openvino.so", "scripts/bootstrap"}) {
+    EXPECT_NE(device.error().message.find(part), std::string::npos) << device.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace troika::device::openvino

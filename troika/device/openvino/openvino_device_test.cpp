@@ -1,0 +1,266 @@
+#include "troika/device/openvino/openvino_device.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+
+#include "troika/device/cpu/cpu_device.h"
+#include "troika/device/openvino/program_rig.h"
+#include "troika/model/model.h"
+#include "troika/model/random_weights.h"
+
+namespace troika::device::openvino {
+namespace {
+
+using graph::Graph;
+using graph::Op;
+using graph::OpKind;
+using graph::RowCount;
+using graph::TensorId;
+using model::TensorType;
+using testing::nmse;
+using testing::program_of;
+using testing::Rig;
+using testing::RowGap;
+
+// FP32 on both sides, with different orders of summation.
+constexpr double kBound = 1e-10;
+
+std::unique_ptr<Device> open_cpu() { return std::move(*cpu::open({})); }
+
+class OpenVinoDeviceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OpenVinoOptions options;
+    options.plugin = Plugin::kCpu;
+    auto opened = open(options);
+    if (!opened) GTEST_SKIP() << opened.error().message;
+    device_ = std::move(*opened);
+  }
+
+  // The same program on `openvino` and on `cpu`, on the same numbers.
+  void expect_same(const Graph& graph, const Program& program, int64_t n_rows,
+                   RowGap gap = RowGap::kToCacheLine, int64_t first_position = 0) {
+    Rig got(graph, program.max_rows, n_rows, first_position, gap);
+    Rig expected(graph, program.max_rows, n_rows, first_position, gap);
+    const Status ran = got.run(*device_, program);
+    ASSERT_TRUE(ran.has_value()) << ran.error().message;
+    ASSERT_TRUE(expected.run(*cpu_, program).has_value());
+    for (const TensorId output : program.outputs) {
+      if (graph.tensor(output).width == 0) continue;
+      EXPECT_LT(nmse(got, expected, output), kBound) << graph.tensor(output).name;
+    }
+    ASSERT_EQ(got.kv().size(), expected.kv().size());
+    for (size_t i = 0; i < got.kv().size(); ++i) {
+      ASSERT_NEAR(got.kv()[i], expected.kv()[i], 1e-3) << "kv cache at " << i;
+    }
+  }
+
+  std::unique_ptr<Device> device_;
+  const std::unique_ptr<Device> cpu_ = open_cpu();
+};
+
+// A graph put together by hand.
+class Sketch {
+ public:
+  TensorId input(int64_t width) {
+    graph::Tensor tensor;
+    tensor.name = std::string("x");
+    tensor.width = width;
+    graph_.tensors.push_back(tensor);
+    return static_cast<TensorId>(graph_.tensors.size() - 1);
+  }
+  TensorId window(TensorId of, int64_t begin, int64_t width) {
+    const TensorId id = input(width);
+    graph_.tensors.back().window_of = of;
+    graph_.tensors.back().window_begin = begin;
+    return id;
+  }
+  Op& op(OpKind kind, std::vector<TensorId> inputs, int64_t width) {
+    const TensorId output = input(width);
+    return op_into(kind, std::move(inputs), output);
+  }
+  Op& op_into(OpKind kind, std::vector<TensorId> inputs, TensorId output) {
+    Op op;
+    op.kind = kind;
+    op.inputs = std::move(inputs);
+    op.output = output;
+    graph_.tensors[static_cast<size_t>(output)].name = std::string(to_string(kind));
+    graph_.tensors[static_cast<size_t>(output)].producer =
+        static_cast<graph::OpId>(graph_.ops.size());
+    graph_.ops.push_back(op);
+    return graph_.ops.back();
+  }
+  const model::Weight* weight(TensorType type, int64_t rows, int64_t cols) {
+    auto weight = std::make_unique<Stored>();
+    weight->weight.name = std::string("w");
+    weight->weight.type = type;
+    weight->weight.rows = rows;
+    weight->weight.cols = cols;
+    weight->bytes.resize(static_cast<size_t>(weight->weight.bytes()));
+    model::RandomWeights random(7, std::to_string(weights_.size()));
+    random.fill(type, 0.05f, weight->bytes);
+    weight->weight.data = weight->bytes.data();
+    weights_.push_back(std::move(weight));
+    return &weights_.back()->weight;
+  }
+  TensorId product(TensorId x, const model::Weight* weight) {
+    Op& product = op(OpKind::kMatMul, {x}, weight->rows);
+    product.weight = weight;
+    return product.output;
+  }
+  const Graph& graph() const { return graph_; }
+  Program program(int64_t max_rows) const {
+    return program_of(graph_, 0, graph_.ops.size(), max_rows);
+  }
+
+ private:
+  struct Stored {
+    model::Weight weight;
+    std::vector<std::byte> bytes;
+  };
+  Graph graph_;
+  std::vector<std::unique_ptr<Stored>> weights_;
+};
+
+constexpr std::array kTypes = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16,
+                               TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_1};
+
+TEST_F(OpenVinoDeviceTest, ProductsOfEveryTypeAndOddSizes) {
+  struct Shape {
+    int64_t n, k;
+  };
+  for (const TensorType type : kTypes) {
+    for (const Shape shape : {Shape{64, 64}, Shape{37, 96}, Shape{1, 32}, Shape{576, 1536}}) {
+      SCOPED_TRACE(fmt::format("{} N {} K {}", model::traits(type).name, shape.n, shape.k));
+      Sketch sketch;
+      sketch.product(sketch.input(shape.k), sketch.weight(type, shape.n, shape.k));
+      expect_same(sketch.graph(), sketch.program(1), 1);
+      expect_same(sketch.graph(), sketch.program(64), 64);
+      expect_same(sketch.graph(), sketch.program(32), 5);
+    }
+  }
+}
+
+TEST_F(OpenVinoDeviceTest, SlicesOfProducts) {
+  for (const TensorType type : kTypes) {
+    SCOPED_TRACE(model::traits(type).name);
+    Sketch sketch;
+    const model::Weight* weight = sketch.weight(type, 96, 192);
+    Op& product = sketch.op(OpKind::kMatMul, {sketch.input(64)}, 33);
+    product.weight = weight;
+    product.n_begin = 40;
+    product.k_begin = 96;
+    expect_same(sketch.graph(), sketch.program(32), 31);
+  }
+}
+
+// The row operators, each alone and behind each other.
+TEST_F(OpenVinoDeviceTest, RowOperators) {
+  for (const int64_t width : {64, 72, 7}) {
+    SCOPED_TRACE(width);
+    Sketch sketch;
+    const TensorId x = sketch.input(width);
+    const TensorId y = sketch.input(width);
+    Op& norm = sketch.op(OpKind::kRmsNorm, {x}, width);
+    norm.eps = 1e-5f;
+    norm.weight = sketch.weight(TensorType::kF32, 1, width);
+    sketch.op(OpKind::kSiluMul, {x, y}, width);
+    sketch.op(OpKind::kAdd, {x, y}, width);
+    sketch.op(OpKind::kAdd, {x, y, x, y}, width);
+    sketch.op(OpKind::kConcat, {x, y}, 2 * width);
+    sketch.op(OpKind::kConcat, {y}, width);
+    for (size_t op = 0; op < sketch.graph().ops.size(); ++op) {
+      SCOPED_TRACE(to_string(sketch.graph().ops[op].kind));
+      expect_same(sketch.graph(), program_of(sketch.graph(), op, op + 1, 32), 32);
+    }
+    expect_same(sketch.graph(), sketch.program(1), 1);
+    expect_same(sketch.graph(), sketch.program(64), 33);
+  }
+}
+
+TEST_F(OpenVinoDeviceTest, RopeOfEveryKindOfHead) {
+  struct Shape {
+    int64_t heads, head_dim, rope_dim;
+  };
+  for (const auto pairs : {model::RopePairs::kAdjacent, model::RopePairs::kHalves}) {
+    for (const Shape shape : {Shape{9, 64, 64}, Shape{1, 96, 96}, Shape{3, 80, 40},
+                              Shape{7, 20, 20}, Shape{3, 48, 32}}) {
+      SCOPED_TRACE(
+          fmt::format("{} heads of {}, {} turned", shape.heads, shape.head_dim, shape.rope_dim));
+      Sketch sketch;
+      const int64_t width = shape.heads * shape.head_dim;
+      const TensorId x = sketch.input(width);
+      Op& rope = sketch.op(OpKind::kRope, {x, sketch.input(shape.rope_dim)}, width);
+      rope.heads.n_heads = shape.heads;
+      rope.heads.head_dim = shape.head_dim;
+      rope.heads.rope_dim = shape.rope_dim;
+      rope.heads.rope_pairs = pairs;
+      expect_same(sketch.graph(), sketch.program(1), 1);
+      expect_same(sketch.graph(), sketch.program(32), 30);
+    }
+  }
+}
+
+// Two products write windows of one tensor, a third reads all of it, a fourth a window.
+TEST_F(OpenVinoDeviceTest, WindowsOfATensorGoThroughMemory) {
+  for (const int64_t rows : {int64_t{1}, int64_t{32}}) {
+    Sketch sketch;
+    const TensorId x = sketch.input(64);
+    const TensorId whole = sketch.input(96);
+    const TensorId left = sketch.window(whole, 0, 32);
+    const TensorId right = sketch.window(whole, 32, 64);
+    sketch.op_into(OpKind::kMatMul, {x}, left).weight = sketch.weight(TensorType::kQ4_1, 32, 64);
+    sketch.op_into(OpKind::kMatMul, {x}, right).weight = sketch.weight(TensorType::kQ4_0, 64, 64);
+    sketch.product(whole, sketch.weight(TensorType::kQ8_0, 48, 96));
+    sketch.product(right, sketch.weight(TensorType::kF32, 40, 64));
+    expect_same(sketch.graph(), sketch.program(rows), rows);
+  }
+}
+
+// Every stage of whole models, and all of a layer at once.
+TEST_F(OpenVinoDeviceTest, StagesOfModelsOfOddShapes) {
+  size_t models = 0;
+  for (const auto& file : std::filesystem::directory_iterator(TROIKA_SOURCE_DIR "/tests/models")) {
+    SCOPED_TRACE(file.path().filename());
+    auto loaded = model::Model::load(file.path());
+    ASSERT_TRUE(loaded.has_value());
+    const auto graph = graph::build(*loaded);
+    ASSERT_TRUE(graph.has_value());
+    size_t first = 0;
+    for (size_t op = 1; op <= graph->ops.size(); ++op) {
+      const auto& ops = graph->ops;
+      if (op < ops.size() && ops[op].stage == ops[first].stage) continue;
+      SCOPED_TRACE(to_string(ops[first].stage));
+      expect_same(*graph, program_of(*graph, first, op, 1), 1, RowGap::kToCacheLine, 70);
+      expect_same(*graph, program_of(*graph, first, op, 64), 61, RowGap::kToCacheLine, 5);
+      first = op;
+    }
+    expect_same(*graph, program_of(*graph, 0, graph->ops.size(), 32), 32);
+    ++models;
+  }
+  EXPECT_GE(models, 11u);
+}
+
+TEST_F(OpenVinoDeviceTest, StagesOfTheDefaultModel) {
+  auto loaded = model::Model::load(TROIKA_SOURCE_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf");
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  const auto graph = graph::build(*loaded);
+  ASSERT_TRUE(graph.has_value());
+  const auto& ops = graph->ops;
+  const auto begin =
+      std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.layer == 7; });
+  const auto end = std::find_if(begin, ops.end(), [](const Op& op) { return op.layer == 8; });
+  const auto first = static_cast<size_t>(begin - ops.begin());
+  const auto last = static_cast<size_t>(end - ops.begin());
+  for (const int64_t rows : {1, 128}) {
+    const Program layer = program_of(*graph, first, last, rows);
+    expect_same(*graph, layer, rows);
+  }
+  EXPECT_EQ(device_->stats().copies, 0);
+  EXPECT_EQ(device_->stats().copy_bytes, 0);
+}
+
+}  // namespace
+}  // namespace troika::device::openvino
