@@ -91,6 +91,7 @@ class OpenVinoDevice final : public Device {
     return stats;
   }
   void abandon(Error reason) override { queue_.abandon(std::move(reason)); }
+  bool lost() const override { return queue_.lost(); }
   bool stuck() const override { return queue_.stuck(); }
 
  private:

@@ -185,10 +185,10 @@ class Builder {
     const WeightSlice slice = slice_of(graph_, op);
     const Value x = input(op, 0);
     const Value out = product(x, weight_node(slice, form_.weights));
-    const int64_t block = block_of_minima(slice, form_.weights);
+    const int64_t block = offset_block(slice, form_.weights);
     if (block == 0) return out;
     return add(out,
-               product(block_sums(op.inputs[0], x, slice.k / block, block), minima_node(slice)));
+               product(block_sums(op.inputs[0], x, slice.k / block, block), offset_node(slice)));
   }
 
   // Products that read the same tensor share the sums.

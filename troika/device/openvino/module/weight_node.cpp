@@ -16,11 +16,16 @@ namespace {
 using model::TensorType;
 
 constexpr int64_t kBlock = 32;
-constexpr float kQ40Centre = 8;  // level of Q4_0 that stands for zero
+// Levels of 4 bits are held less this: what Q4_0 means, and of Q4_1 the middle, so that sums stay
+// small.
+constexpr float kCentre = 8;
+constexpr uint8_t kCentreBits = 0x88;  // both levels of a byte, as two's complement
 
 bool has_blocks(TensorType type) { return model::traits(type).block_weights > 1; }
 
-bool has_minima(TensorType type) { return type == TensorType::kQ4_0 || type == TensorType::kQ4_1; }
+bool has_nibbles(TensorType type) { return type == TensorType::kQ4_0 || type == TensorType::kQ4_1; }
+
+bool has_offsets(TensorType type) { return type == TensorType::kQ4_1; }
 
 float half_at(const std::byte* from) {
   uint16_t bits = 0;
@@ -50,7 +55,7 @@ T* data_of(ov::op::v0::Constant& node) {
   return static_cast<T*>(const_cast<void*>(node.get_data_ptr()));
 }
 
-// GGUF keeps weights i and i + 16 of a block in one byte; OpenVINO's u4 weights 2 i and 2 i + 1.
+// GGUF keeps weights i and i + 16 of a block in one byte; OpenVINO's i4 weights 2 i and 2 i + 1.
 void pack_nibbles(const std::byte* from, uint8_t* to) {
   uint8_t levels[kBlock];
   for (int64_t i = 0; i < kBlock / 2; ++i) {
@@ -59,7 +64,7 @@ void pack_nibbles(const std::byte* from, uint8_t* to) {
     levels[i + kBlock / 2] = both >> 4;
   }
   for (int64_t i = 0; i < kBlock / 2; ++i) {
-    to[i] = static_cast<uint8_t>(levels[2 * i] | levels[2 * i + 1] << 4);
+    to[i] = static_cast<uint8_t>((levels[2 * i] | levels[2 * i + 1] << 4) ^ kCentreBits);
   }
 }
 
@@ -68,10 +73,10 @@ ov::Output<ov::Node> block_node(const WeightSlice& slice) {
   const TensorType type = slice.weight->type;
   const int64_t blocks = slice.k / kBlock;
   const int64_t block_bytes = model::traits(type).block_bytes;
-  const bool nibbles = has_minima(type);
+  const bool nibbles = has_nibbles(type);
   const int64_t level_bytes = nibbles ? kBlock / 2 : kBlock;
   const auto levels =
-      constant(nibbles ? ov::element::u4 : ov::element::i8, shape({slice.n, blocks, kBlock}));
+      constant(nibbles ? ov::element::i4 : ov::element::i8, shape({slice.n, blocks, kBlock}));
   const auto scales = constant(ov::element::f32, shape({slice.n, blocks, 1}));
   auto* level = data_of<uint8_t>(*levels);
   auto* scale = data_of<float>(*scales);
@@ -112,8 +117,8 @@ Status check_slice(const WeightSlice& slice) {
   return {};
 }
 
-int64_t block_of_minima(const WeightSlice& slice, WeightForm form) {
-  return form == WeightForm::kBlocks && has_minima(slice.weight->type) ? kBlock : 0;
+int64_t offset_block(const WeightSlice& slice, WeightForm form) {
+  return form == WeightForm::kBlocks && has_offsets(slice.weight->type) ? kBlock : 0;
 }
 
 ov::Output<ov::Node> weight_node(const WeightSlice& slice, WeightForm form) {
@@ -136,18 +141,18 @@ ov::Output<ov::Node> weight_node(const WeightSlice& slice, WeightForm form) {
   return std::make_shared<ov::op::v0::Convert>(values, ov::element::f32);
 }
 
-ov::Output<ov::Node> minima_node(const WeightSlice& slice) {
-  const TensorType type = slice.weight->type;
+ov::Output<ov::Node> offset_node(const WeightSlice& slice) {
   const int64_t blocks = slice.k / kBlock;
-  const auto minima = constant(ov::element::f32, shape({slice.n, blocks}));
-  auto* to = data_of<float>(*minima);
+  const int64_t block_bytes = model::traits(slice.weight->type).block_bytes;
+  const auto offsets = constant(ov::element::f32, shape({slice.n, blocks}));
+  auto* to = data_of<float>(*offsets);
   for (int64_t n = 0; n < slice.n; ++n) {
     const std::byte* block = row_of(slice, n);
-    for (int64_t b = 0; b < blocks; ++b, block += model::traits(type).block_bytes) {
-      *to++ = type == TensorType::kQ4_0 ? -kQ40Centre * half_at(block) : half_at(block + 2);
+    for (int64_t b = 0; b < blocks; ++b, block += block_bytes) {
+      *to++ = half_at(block + 2) + kCentre * half_at(block);
     }
   }
-  return minima;
+  return offsets;
 }
 
 ov::Output<ov::Node> vector_node(const model::Weight& weight) {
@@ -160,8 +165,9 @@ int64_t weight_node_bytes(const WeightSlice& slice, WeightForm form) {
   const int64_t weights = slice.n * slice.k;
   if (form == WeightForm::kHalf) return 2 * weights;
   const int64_t scales = weights / kBlock * int64_t{sizeof(float)};
-  if (has_minima(slice.weight->type)) return weights / 2 + 2 * scales;
-  return has_blocks(slice.weight->type) ? weights + scales : 4 * weights;
+  const TensorType type = slice.weight->type;
+  if (has_nibbles(type)) return weights / 2 + (has_offsets(type) ? 2 : 1) * scales;
+  return has_blocks(type) ? weights + scales : 4 * weights;
 }
 
 }  // namespace troika::device::openvino

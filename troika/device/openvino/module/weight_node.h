@@ -28,16 +28,15 @@ struct WeightSlice {
 // kUnsupported for a slice that cuts a block; kInvalidArgument for one outside the weight.
 Status check_slice(const WeightSlice& slice);
 
-// The number of weights that share a minimum; 0 for formats without one (see below).
-int64_t block_of_minima(const WeightSlice& slice, WeightForm form);
-
-// W as [n, k], to be multiplied transposed. For formats with minima it holds scale * level without
-// the block's minimum, which OpenVINO's product takes faster than a zero point for each block; the
-// rest is minima_node().
+// W as [n, k], to be multiplied transposed. Of Q4_1 it holds scale * (level - 8) only: OpenVINO's
+// product takes that faster than blocks that have a zero point each. The rest is offset_node().
 ov::Output<ov::Node> weight_node(const WeightSlice& slice, WeightForm form);
 
-// The blocks' minima as [n, k / block]: to be multiplied by the sums of the inputs of each block.
-ov::Output<ov::Node> minima_node(const WeightSlice& slice);
+// The number of weights that share an offset; 0 if the weight has none.
+int64_t offset_block(const WeightSlice& slice, WeightForm form);
+// minimum + 8 * scale of every block as [n, k / block]: to be multiplied by the sums of the inputs
+// of each block.
+ov::Output<ov::Node> offset_node(const WeightSlice& slice);
 
 // A vector of floats, as RmsNorm has it.
 ov::Output<ov::Node> vector_node(const model::Weight& weight);
