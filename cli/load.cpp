@@ -97,7 +97,12 @@ void warn_of_context(const engine::Engine& engine, Console& console) {
 
 Status save_trace(const engine::Engine& engine, const EngineFlags& flags) {
   if (flags.trace_path.empty()) return {};
-  return write_chrome_json(engine.trace(), flags.trace_path);
+  Trace trace = engine.trace();
+  const std::string& name = engine.model().hyper_parameters().name;
+  trace.title =
+      fmt::format("{}, {}", name.empty() ? "unnamed model" : name, engine.model().type_name());
+  trace.description = engine.plan().reason;
+  return write_chrome_json(trace, flags.trace_path);
 }
 
 }  // namespace troika::cli

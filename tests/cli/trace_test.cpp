@@ -58,8 +58,11 @@ TEST(Trace, ReportsARun) {
     EXPECT_THAT(report.out, HasSubstr(part));
   }
   const json summary = expect_json(troika_run({"trace", file, "--json"}));
+  EXPECT_NE(summary["title"], "");
+  EXPECT_NE(summary["description"], "");
   ASSERT_EQ(summary["devices"].size(), 1u);
   EXPECT_EQ(summary["devices"][0]["name"], "cpu");
+  EXPECT_NE(summary["devices"][0]["description"], "");
   EXPECT_EQ(summary["devices"][0]["joins"], 0);
   EXPECT_GT(summary["devices"][0]["busy_share"], 0);
   EXPECT_LE(summary["devices"][0]["busy_share"], 1);

@@ -185,6 +185,7 @@ std::string_view to_string(TraceStage stage) {
 }
 
 TraceStage trace_stage(const TraceEvent& event) {
+  if (event.copy_bytes > 0 && event.macs == 0) return TraceStage::kJoin;
   const std::string& text = event.stage.empty() ? event.name : event.stage;
   std::string word;
   for (const char c : text) {

@@ -17,7 +17,7 @@ inline constexpr size_t kTraceStages = 7;
 
 // "attention"
 std::string_view to_string(TraceStage stage);
-// From `event.stage`, else from the first word of its name.
+// kJoin for what only copies; else from `event.stage`, or the first word of its name.
 TraceStage trace_stage(const TraceEvent& event);
 
 // Sums are floating point: those of a file may be anything.

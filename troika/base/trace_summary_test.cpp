@@ -150,6 +150,14 @@ TEST(TraceSummary, StagesAreTakenFromTheStageElseTheName) {
   EXPECT_EQ(stage("\xff\x80", ""), "other");
 }
 
+TEST(TraceSummary, TasksThatOnlyCopyAreJoins) {
+  TraceEvent event = task("G2 layer 3", "cpu", 0, 1, 0, 1);
+  event.copy_bytes = 10;
+  EXPECT_EQ(trace_stage(event), TraceStage::kJoin);
+  event.macs = 1;
+  EXPECT_EQ(trace_stage(event), TraceStage::kG2);
+}
+
 // Each value as large as the reader lets through: sums must not overflow.
 TEST(TraceSummary, AddsUpTheLargestNumbers) {
   Trace trace;
