@@ -72,6 +72,7 @@ class Devices final : public Verb {
       }
     } else {
       for (const device::DeviceType& type : device::device_types()) {
+        if (type.wraps) continue;  // nothing by itself
         // A kind that is not here is shown with the reason, and hides no other.
         const auto opened = device::open_devices(type.name, options);
         if (!opened) {

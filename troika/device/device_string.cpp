@@ -12,6 +12,8 @@ namespace {
 constexpr int kMaxCore = 4095;
 // Many more than all devices of a chip need; keeps the messages short.
 constexpr size_t kMaxBytes = 1024;
+// Wrappers around a device; each has a thread of its own.
+constexpr int kMaxWrappers = 4;
 
 bool parse_core(std::string_view text, int& core) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), core);
@@ -24,36 +26,74 @@ bool is_name(std::string_view text) {
   });
 }
 
-Result<DeviceSpec> parse_spec(std::string_view text) {
-  const auto bad = [&](std::string_view what) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "device \"{}\": {}; write name[:instance][@first[-last]], e.g. cpu@0-1", text,
-                      what);
-  };
+template <class What>
+tl::unexpected<Error> bad_spec(std::string_view text, const What& what) {
+  return make_error(ErrorCode::kInvalidArgument,
+                    "device \"{}\": {}; write name[:instance][@first[-last]], e.g. cpu@0-1", text,
+                    what);
+}
+
+// @first[-last]
+Result<std::vector<int>> parse_cores(std::string_view text, std::string_view range) {
+  const size_t dash = range.find('-');
+  int first = 0;
+  int last = 0;
+  if (!parse_core(range.substr(0, dash), first)) {
+    return bad_spec(text, "the core after @ is not a number");
+  }
+  last = first;
+  if (dash != std::string_view::npos && !parse_core(range.substr(dash + 1), last)) {
+    return bad_spec(text, "the last core is not a number");
+  }
+  if (last < first) return bad_spec(text, "the last core is below the first");
+  std::vector<int> cores;
+  for (int core = first; core <= last; ++core) cores.push_back(core);
+  return cores;
+}
+
+Result<DeviceSpec> parse_device(std::string_view text) {
   DeviceSpec spec;
   spec.text = text;
   std::string_view rest = text;
   if (const size_t at = rest.find('@'); at != std::string_view::npos) {
-    const std::string_view range = rest.substr(at + 1);
-    const size_t dash = range.find('-');
-    int first = 0;
-    int last = 0;
-    if (!parse_core(range.substr(0, dash), first)) return bad("the core after @ is not a number");
-    last = first;
-    if (dash != std::string_view::npos && !parse_core(range.substr(dash + 1), last)) {
-      return bad("the last core is not a number");
-    }
-    if (last < first) return bad("the last core is below the first");
-    for (int core = first; core <= last; ++core) spec.cores.push_back(core);
+    ASSIGN_OR_RETURN(spec.cores, parse_cores(text, rest.substr(at + 1)));
     rest = rest.substr(0, at);
   }
   if (const size_t colon = rest.find(':'); colon != std::string_view::npos) {
     spec.instance = rest.substr(colon + 1);
-    if (!is_name(spec.instance)) return bad("the instance after : is not a name");
+    if (!is_name(spec.instance)) return bad_spec(text, "the instance after : is not a name");
     rest = rest.substr(0, colon);
   }
   spec.name = rest;
-  if (!is_name(spec.name)) return bad("not a device name");
+  if (!is_name(spec.name)) return bad_spec(text, "not a device name");
+  return spec;
+}
+
+// A wrapper's instance may carry a value: nan@7.
+bool is_wrapper_instance(std::string_view text) {
+  const size_t at = text.find('@');
+  return is_name(text.substr(0, at)) &&
+         (at == std::string_view::npos || is_name(text.substr(at + 1)));
+}
+
+Result<DeviceSpec> parse_spec(std::string_view text, int wrappers = 0) {
+  const size_t first = text.find(':');
+  const size_t second = first == std::string_view::npos ? first : text.find(':', first + 1);
+  if (second == std::string_view::npos) return parse_device(text);
+  if (wrappers == kMaxWrappers) {
+    return bad_spec(text, fmt::format("more than {} devices around another", kMaxWrappers));
+  }
+  DeviceSpec spec;
+  spec.text = text;
+  spec.name = text.substr(0, first);
+  spec.instance = text.substr(first + 1, second - first - 1);
+  if (!is_name(spec.name)) return bad_spec(text, "not a device name");
+  if (!is_wrapper_instance(spec.instance)) {
+    return bad_spec(text, "the instance between : and : is not a name, or a name@value");
+  }
+  ASSIGN_OR_RETURN(DeviceSpec wrapped, parse_spec(text.substr(second + 1), wrappers + 1));
+  spec.cores = wrapped.cores;
+  spec.wrapped.push_back(std::move(wrapped));
   return spec;
 }
 

@@ -1,4 +1,5 @@
 // Device strings as users write them: `name[:instance][@first[-last]]`, several joined by commas.
+// A device that wraps another one is written before it: `name:instance:device`.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ struct DeviceSpec {
   std::string text;        // as written
   std::string name;        // "opencl"
   std::string instance;    // "pocl"; may be empty
-  std::vector<int> cores;  // from @; empty: not given
+  std::vector<int> cores;  // from @; empty: not given. A wrapper has those of what it wraps.
+  std::vector<DeviceSpec> wrapped;  // none, or the one device that this one wraps
 };
 
 // At least one spec; kInvalidArgument naming the part that cannot be read or is named twice.

@@ -23,6 +23,31 @@ TEST(DeviceString, ReadsNamesInstancesAndCores) {
   EXPECT_TRUE((*specs)[3].cores.empty());
 }
 
+TEST(DeviceString, ReadsADeviceAroundAnother) {
+  const auto specs =
+      parse_device_string("faulty:nan@7:cpu@0-1,faulty:slow@2.5:faulty:hang@3:opencl:pocl@2,cpu");
+  ASSERT_TRUE(specs.has_value()) << specs.error().message;
+  ASSERT_EQ(specs->size(), 3u);
+  const DeviceSpec& nan = specs->front();
+  EXPECT_EQ(nan.text, "faulty:nan@7:cpu@0-1");
+  EXPECT_EQ(nan.name, "faulty");
+  EXPECT_EQ(nan.instance, "nan@7");
+  EXPECT_THAT(nan.cores, ElementsAre(0, 1));
+  ASSERT_EQ(nan.wrapped.size(), 1u);
+  EXPECT_EQ(nan.wrapped[0].text, "cpu@0-1");
+  EXPECT_EQ(nan.wrapped[0].name, "cpu");
+  EXPECT_THAT(nan.wrapped[0].cores, ElementsAre(0, 1));
+  EXPECT_TRUE(nan.wrapped[0].wrapped.empty());
+  const DeviceSpec& slow = (*specs)[1];
+  EXPECT_EQ(slow.instance, "slow@2.5");
+  ASSERT_EQ(slow.wrapped.size(), 1u);
+  EXPECT_EQ(slow.wrapped[0].instance, "hang@3");
+  ASSERT_EQ(slow.wrapped[0].wrapped.size(), 1u);
+  EXPECT_EQ(slow.wrapped[0].wrapped[0].name, "opencl");
+  EXPECT_EQ(slow.wrapped[0].wrapped[0].instance, "pocl");
+  EXPECT_THAT(slow.cores, ElementsAre(2));
+}
+
 class BadDeviceString : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(BadDeviceString, IsRefusedByName) {
@@ -34,9 +59,10 @@ TEST_P(BadDeviceString, IsRefusedByName) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, BadDeviceString,
                          ::testing::Values("", ",", "cpu,", "cpu@", "cpu@x", "cpu@-1", "cpu@1-0",
-                                           "cpu@0-", "cpu@0-99999999999", "cpu@5000",
-                                           "cpu:", "cpu:@1", "@1", "c p u", "cpu,cpu", "cpu@1@2",
-                                           "cpu:a/b"));
+                                           "cpu@0-", "cpu@0-99999999999", "cpu@5000", "cpu:",
+                                           "cpu:@1", "@1", "c p u", "cpu,cpu", "cpu@1@2", "cpu:a/b",
+                                           "a:b:", "a::b", ":a:b", "a:b:c@x", "a:@1:b", "a:b@:c",
+                                           "a:b@1@2:c", "a@1:b:c", "a:a:a:a:a:a:a:a:a:a:b"));
 
 std::vector<std::vector<int>> assign(const char* text, const std::vector<int>& allowed, int limit) {
   const auto specs = parse_device_string(text);

@@ -19,20 +19,15 @@ bool all_finite(const float* values, int64_t n) {
   return std::all_of(sums, sums + kLanes, [](float sum) { return sum == 0.0f; });
 }
 
-struct Rows {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
+}  // namespace
 
-Rows rows_written(const graph::Op& op, const graph::Tensor& output, const BatchView& batch) {
+RowRange rows_written(const graph::Op& op, const graph::Tensor& output, const BatchView& batch) {
   const auto wanted = static_cast<int64_t>(batch.logit_rows.size());
   if (op.kind == graph::OpKind::kGatherRows) {
     return {batch.first_logit_row, batch.first_logit_row + wanted};
   }
   return {0, output.rows == graph::RowCount::kTokens ? batch.n_rows : wanted};
 }
-
-}  // namespace
 
 Status check_finite(const std::string& device, const Program& program, const Bindings& bindings) {
   for (const graph::OpId id : program.ops) {
@@ -44,7 +39,7 @@ Status check_finite(const std::string& device, const Program& program, const Bin
     const auto& tensors = program.tensors;
     const auto found = std::find(tensors.begin(), tensors.end(), op.output);
     const TensorView& view = bindings.tensors[static_cast<size_t>(found - tensors.begin())];
-    const Rows rows = rows_written(op, output, *bindings.batch);
+    const RowRange rows = rows_written(op, output, *bindings.batch);
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       const auto* values = reinterpret_cast<const float*>(view.data + row * view.row_stride);
       if (all_finite(values, output.width)) continue;

@@ -6,6 +6,14 @@
 
 namespace troika::device {
 
+struct RowRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// Rows of an operator's output that a task writes for a batch; padding comes after them.
+RowRange rows_written(const graph::Op& op, const graph::Tensor& output, const BatchView& batch);
+
 // Looks through `outputs` of a finished task, rows of the batch only (padding may hold anything).
 // kDeviceFailed naming device, operator, layer and row. Reads each output once, which costs little
 // while it is in a cache; `cpu` is the reference and is not checked.

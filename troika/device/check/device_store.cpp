@@ -97,7 +97,9 @@ uint64_t fnv1a(std::string_view text) {
 }  // namespace
 
 std::string device_key(const DeviceSpec& spec) {
-  return spec.instance.empty() ? spec.name : spec.name + ":" + spec.instance;
+  std::string key = spec.instance.empty() ? spec.name : spec.name + ":" + spec.instance;
+  for (const DeviceSpec& wrapped : spec.wrapped) key += ":" + device_key(wrapped);
+  return key;
 }
 
 // Names of devices may hold what names of files may not.

@@ -217,11 +217,12 @@ TEST_F(DeviceStoreTest, ADeviceIsCheckedOncePerDriver) {
 }
 
 TEST(DeviceKey, LeavesCoresOut) {
-  const auto specs = parse_device_string("cpu@0-1,systolic:chip@1,systolic");
+  const auto specs = parse_device_string("cpu@0-1,systolic:chip@1,systolic,faulty:nan@7:cpu@1");
   ASSERT_TRUE(specs.has_value()) << specs.error().message;
   EXPECT_EQ(device_key((*specs)[0]), "cpu");
   EXPECT_EQ(device_key((*specs)[1]), "systolic:chip");
   EXPECT_EQ(device_key((*specs)[2]), "systolic");
+  EXPECT_EQ(device_key((*specs)[3]), "faulty:nan@7:cpu");
 }
 
 }  // namespace

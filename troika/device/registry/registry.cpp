@@ -2,6 +2,7 @@
 
 #include "troika/base/cores.h"
 #include "troika/device/cpu/cpu_device.h"
+#include "troika/device/faulty/faulty_device.h"
 #include "troika/device/openvino/openvino_device.h"
 #include "troika/device/systolic/systolic_device.h"
 
@@ -55,6 +56,30 @@ Result<std::unique_ptr<Device>> open_openvino(const DeviceSpec& spec, const std:
   return openvino::open(openvino_options, clock);
 }
 
+Result<std::unique_ptr<Device>> open_faulty(const DeviceSpec& spec, const std::vector<int>& cores,
+                                            const OpenOptions& options, const Clock& clock) {
+  ASSIGN_OR_RETURN(const faulty::Fault fault, faulty::parse_fault(spec.instance));
+  const auto open_wrapped = [&] {
+    return open_device(spec.wrapped.front(), cores, options, clock);
+  };
+  return faulty::open(spec.text, fault, open_wrapped, clock);
+}
+
+Status check_wrapping(const DeviceSpec& spec, const DeviceType& type) {
+  if (type.wraps && spec.wrapped.empty()) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "device \"{}\" needs another one to wrap: write {}:instance:device, e.g. "
+                      "faulty:nan@7:cpu@1",
+                      spec.text, type.name);
+  }
+  if (!type.wraps && !spec.wrapped.empty()) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "device \"{}\": {} wraps no other device: write {}[:instance][@cores]",
+                      spec.text, type.name, type.name);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::span<const DeviceType> device_types() {
@@ -62,6 +87,7 @@ std::span<const DeviceType> device_types() {
       {"cpu", "the processor's cores: SIMD kernels, the reference for all others", open_cpu},
       {"systolic", "an NPU in software: static lengths, 32x32 tiles, FP16 inputs", open_systolic},
       {"openvino", "an NPU through OpenVINO, or its CPU plug-in in place of one", open_openvino},
+      {"faulty", "another device with a fault, for tests and drills", open_faulty, true},
   };
   return kTypes;
 }
@@ -70,8 +96,10 @@ Result<std::unique_ptr<Device>> open_device(const DeviceSpec& spec, const std::v
                                             const OpenOptions& options, const Clock& clock) {
   std::string known;
   for (const DeviceType& type : device_types()) {
-    if (type.name == spec.name) return type.open(spec, cores, options, clock);
     known += (known.empty() ? "" : ", ") + std::string(type.name);
+    if (type.name != spec.name) continue;
+    RETURN_IF_ERROR(check_wrapping(spec, type));
+    return type.open(spec, cores, options, clock);
   }
   return make_error(ErrorCode::kNotFound, "no device \"{}\": this build has {}", spec.name, known);
 }

@@ -27,6 +27,7 @@ struct DeviceType {
   // `cores`: the cores that it may use, pinned to them if `spec.cores` names them.
   Result<std::unique_ptr<Device>> (*open)(const DeviceSpec& spec, const std::vector<int>& cores,
                                           const OpenOptions& options, const Clock& clock);
+  bool wraps = false;  // is written before another device: `name:instance:device`
 };
 
 std::span<const DeviceType> device_types();
