@@ -105,7 +105,7 @@ struct Bindings {
 };
 
 struct SubmitOptions {
-  Duration delay{};      // a planned pause between the last wait and the start
+  Duration delay{};      // a planned pause, from when the task's turn has come; waits come after it
   bool may_poll = true;  // false: waits block at once
   // Shared by the tasks of one pass: set by the device whose task fails, and from then on no task
   // of the pass is run. Lives as long as the bindings.
@@ -117,8 +117,8 @@ struct TaskTimes {
   TimePoint queued{};
   TimePoint start{};
   TimePoint end{};
-  Duration wait{};   // for other devices' fences, directly before the delay and the start
-  Duration delay{};  // as planned in SubmitOptions
+  Duration wait{};   // for other devices' fences, directly before the start
+  Duration delay{};  // as planned in SubmitOptions, directly before the wait
 };
 
 // Since the device was opened.

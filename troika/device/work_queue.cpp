@@ -178,7 +178,7 @@ void WorkQueue::give_up(Error reason) {
 void WorkQueue::process(const Task& task) {
   TaskTimes& times = times_[task.value % kKeptTimes];
   std::atomic<bool>* spoiled = task.options.spoiled;
-  bool sound = wait_for(task, times) && pause(task, times);
+  bool sound = pause(task, times) && wait_for(task, times);
   sound = sound && (spoiled == nullptr || !spoiled->load(std::memory_order_acquire));
   if (sound) {
     times.start = clock_.now();
