@@ -50,7 +50,7 @@ Result<std::unique_ptr<device::Device>> open_one(const Candidate& candidate,
   const bool is_cpu = candidate.spec.name == "cpu";
   if (!is_cpu && options.probe) RETURN_IF_ERROR(options.probe(candidate.spec.text));
   ASSIGN_OR_RETURN(auto device, device::open_device(candidate.spec, candidate.cores, open_options));
-  if (is_cpu) return device;
+  if (is_cpu || !options.check) return device;
   const device::DeviceStore store(options.cache_folder, options.build);
   const auto report = device::check_once(*device, device::device_key(candidate.spec), store);
   if (report) return device;

@@ -47,6 +47,8 @@ struct EngineOptions {
   Duration patience = std::chrono::seconds(10);  // see runtime::ExecutorOptions
   std::string cache_folder;  // for what is learnt about devices; empty: nothing is remembered
   std::string build;         // names this program in the cache
+  // False: devices are taken as checked before.
+  bool check = true;
   // Called before a device other than `cpu` is opened, to find out in another process whether that
   // is safe; an error puts the device aside.
   std::function<Status(const std::string& device)> probe;
