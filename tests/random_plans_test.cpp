@@ -121,7 +121,10 @@ double nmse(const std::vector<float>& got, const std::vector<float>& expected) {
 }
 
 TEST_P(RandomPlans, GiveTheReferencesLogits) {
-  const auto reference = device::open_devices("cpu", {.threads = 1, .kernels = "portable"});
+  device::OpenOptions portable;
+  portable.threads = 1;
+  portable.kernels = "portable";
+  const auto reference = device::open_devices("cpu", portable);
   ASSERT_TRUE(reference.has_value());
   const auto devices = device::open_devices(GetParam().devices, {});
   if (!devices) GTEST_SKIP() << devices.error().message;
