@@ -146,6 +146,13 @@ Result<runtime::Logits> Engine::forward(const runtime::Batch& batch) {
   return state_->forward(batch);
 }
 
+std::vector<DeviceUse> Engine::take_uses() {
+  state_->collect_uses();
+  std::vector<DeviceUse> uses = std::move(state_->uses);
+  state_->reset_uses();
+  return uses;
+}
+
 runtime::KvCache& Engine::kv_cache() { return *state_->cache; }
 const plan::Plan& Engine::plan() const { return state_->plan; }
 const model::Model& Engine::model() const { return state_->model; }

@@ -164,6 +164,9 @@ class Engine {
   Result<Duration> time_prefill(int64_t rows, int64_t depth);
   Result<Duration> time_decode(int64_t steps, int64_t depth);
 
+  // What each device did since this was last called, or since the last answer.
+  std::vector<DeviceUse> take_uses();
+
   const model::Model& model() const;
   const EngineOptions& options() const;  // as they took effect: context and threads filled in
   const std::vector<std::unique_ptr<device::Device>>& devices() const;

@@ -1,0 +1,152 @@
+// Compares devices alone with the same devices together, taking turns in one process:
+//   devices_bench MODEL DEVICE,DEVICE[,...] [ROUNDS [PROMPT [TOKENS [SYNC [SPLIT]]]]]
+// For prefill and decode: medians and spread of each, the sum of the devices alone, and what part
+// of it they reach together. Run it on an idle machine; devices should name different cores.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "troika/engine/engine.h"
+
+namespace {
+
+using namespace troika;
+
+struct Samples {
+  std::vector<double> tok_s;
+  double median() const {
+    std::vector<double> sorted = tok_s;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+  std::string text() const {
+    const auto [least, most] = std::minmax_element(tok_s.begin(), tok_s.end());
+    return fmt::format("{:.1f} ({:.1f} to {:.1f})", median(), *least, *most);
+  }
+};
+
+struct Side {
+  std::string devices;
+  std::unique_ptr<engine::Engine> engine;
+  Samples prefill;
+  Samples decode;
+  std::vector<engine::DeviceUse> uses;  // of the last decode turn, then of the last prefill turn
+  std::vector<engine::DeviceUse> prefill_uses;
+  Duration decode_time{};
+  Duration prefill_time{};
+};
+
+struct Settings {
+  std::string model;
+  std::string devices;
+  int rounds = 7;
+  int64_t prompt = 512;
+  int64_t tokens = 64;
+  runtime::Sync sync = runtime::Sync::kQueue;
+  std::string split;
+};
+
+[[noreturn]] void fail(const std::string& message) {
+  std::fprintf(stderr, "error: devices_bench: %s\n", message.c_str());
+  std::exit(1);
+}
+
+template <class T>
+T need(Result<T> result) {
+  if (!result) fail(result.error().message);
+  return std::move(*result);
+}
+
+Side open(const Settings& settings, const std::string& devices, bool together) {
+  Side side;
+  side.devices = devices;
+  engine::EngineOptions options;
+  options.devices = devices;
+  options.context = settings.prompt + settings.tokens + 1;
+  options.sync = settings.sync;
+  if (together) {
+    options.split = settings.split;
+    options.force_all = true;
+  }
+  options.warn = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  side.engine = need(engine::Engine::create(need(model::Model::load(settings.model)), options));
+  return side;
+}
+
+void measure(Side& side, const Settings& settings, bool counts) {
+  side.engine->take_uses();
+  side.prefill_time = need(side.engine->time_prefill(settings.prompt, 0));
+  side.prefill_uses = side.engine->take_uses();
+  side.decode_time = need(side.engine->time_decode(settings.tokens, settings.prompt));
+  side.uses = side.engine->take_uses();
+  if (!counts) return;
+  side.prefill.tok_s.push_back(static_cast<double>(settings.prompt) /
+                               to_seconds(side.prefill_time));
+  side.decode.tok_s.push_back(static_cast<double>(settings.tokens) / to_seconds(side.decode_time));
+}
+
+void print_uses(const char* phase, const std::vector<engine::DeviceUse>& uses, Duration time) {
+  for (const engine::DeviceUse& use : uses) {
+    fmt::print("  {} {}: {:.0f} % of the work, busy {:.0f} % of the time, {} joins of {:.1f} us\n",
+               phase, use.name, 100 * use.share, 100 * to_seconds(use.busy) / to_seconds(time),
+               use.joins,
+               use.joins > 0 ? to_us(use.join_wait) / static_cast<double>(use.joins) : 0);
+  }
+}
+
+void report(const std::vector<Side>& sides, const Settings& settings) {
+  fmt::print("| devices | prefill {}, tok/s | decode at {}, tok/s |\n|---|---|---|\n",
+             settings.prompt, settings.prompt);
+  double prefill_sum = 0;
+  double decode_sum = 0;
+  for (const Side& side : sides) {
+    fmt::print("| {} | {} | {} |\n", side.devices, side.prefill.text(), side.decode.text());
+    if (&side == &sides.back()) break;
+    prefill_sum += side.prefill.median();
+    decode_sum += side.decode.median();
+  }
+  const Side& together = sides.back();
+  fmt::print("together, of the sum: prefill {:.2f}, decode {:.2f} (sync {}; {})\n",
+             together.prefill.median() / prefill_sum, together.decode.median() / decode_sum,
+             to_string(settings.sync), together.engine->plan().reason);
+  print_uses("prefill", together.prefill_uses, together.prefill_time);
+  print_uses("decode", together.uses, together.decode_time);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) fail("give a model and devices, e.g. model.gguf cpu@0,systolic@1");
+  Settings settings;
+  settings.model = argv[1];
+  settings.devices = argv[2];
+  if (argc > 3) settings.rounds = std::atoi(argv[3]);
+  if (argc > 4) settings.prompt = std::atoll(argv[4]);
+  if (argc > 5) settings.tokens = std::atoll(argv[5]);
+  const std::string sync = argc > 6 ? argv[6] : "queue";
+  for (const auto policy :
+       {runtime::Sync::kBlocking, runtime::Sync::kPredict, runtime::Sync::kQueue}) {
+    if (to_string(policy) == sync) settings.sync = policy;
+  }
+  if (argc > 7) settings.split = argv[7];
+  if (settings.rounds < 1 || settings.prompt < 1 || settings.tokens < 1) {
+    fail("rounds, prompt and tokens must be 1 or more");
+  }
+  std::vector<Side> sides;
+  for (size_t begin = 0; begin < settings.devices.size();) {
+    const size_t end = std::min(settings.devices.find(',', begin), settings.devices.size());
+    sides.push_back(open(settings, settings.devices.substr(begin, end - begin), false));
+    begin = end + 1;
+  }
+  sides.push_back(open(settings, settings.devices, true));
+  for (Side& side : sides) measure(side, settings, false);
+  for (int round = 0; round < settings.rounds; ++round) {
+    for (Side& side : sides) measure(side, settings, true);
+  }
+  report(sides, settings);
+}
