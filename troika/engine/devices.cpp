@@ -79,6 +79,7 @@ Status Engine::State::open_devices() {
     refused.push_back(
         fmt::format("device {} is put aside: {}", specs[i].text, device.error().message));
   }
+  if (!refused.empty()) forget_plan();
   if (devices.empty()) {
     device::OpenOptions open_options;
     open_options.threads = options.threads;
@@ -91,6 +92,11 @@ Status Engine::State::open_devices() {
   options.threads = 0;
   for (const auto& device : devices) options.threads += device->info().threads;
   return {};
+}
+
+void Engine::State::forget_plan() {
+  options.plan.reset();
+  options.split.clear();
 }
 
 Result<plan::Plan> Engine::State::plan_by_rates() {
@@ -158,9 +164,7 @@ Status Engine::State::put_lost_aside(const Error& cause) {
     }
   }
   std::erase_if(devices, [](const auto& device) { return device == nullptr || device->lost(); });
-  // The plan and the rule were for other devices.
-  options.plan.reset();
-  options.split.clear();
+  forget_plan();
   if (devices.empty()) {
     all_gone =
         Error{ErrorCode::kDeviceFailed, fmt::format("no device is left: {}", lost.front().why)};

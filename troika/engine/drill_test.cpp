@@ -14,6 +14,7 @@ TEST(Drill, EveryFaultLeavesTheAnswerAsItIs) {
   options.load = [&] { return model::Model::load(*model::memory_source(bytes), "tiny.gguf", {}); };
   for (int i = 0; i < 20; ++i) options.prompt.push_back((i * 37 + 11) % 300);
   options.cores = allowed_cores();
+  options.answer_tokens = 6;
   int seen = 0;
   const auto results = run_drill(options, [&](const DrillResult&) { ++seen; });
   ASSERT_TRUE(results.has_value()) << results.error().message;

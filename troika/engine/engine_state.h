@@ -41,6 +41,8 @@ struct Engine::State {
   Status make_executor();
   Result<plan::Plan> make_plan();
   Result<plan::Plan> plan_by_rates();
+  // The user's plan and rule, which were for other devices.
+  void forget_plan();
   // Takes lost devices out, with a warning each. kDeviceFailed if none is left; `cause` if none was
   // lost.
   Status put_lost_aside(const Error& cause);

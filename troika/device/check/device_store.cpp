@@ -98,7 +98,10 @@ uint64_t fnv1a(std::string_view text) {
 
 std::string device_key(const DeviceSpec& spec) {
   std::string key = spec.instance.empty() ? spec.name : spec.name + ":" + spec.instance;
-  for (const DeviceSpec& wrapped : spec.wrapped) key += ":" + device_key(wrapped);
+  for (const DeviceSpec& wrapped : spec.wrapped) {
+    key += ':';
+    key += device_key(wrapped);
+  }
   return key;
 }
 
