@@ -22,6 +22,7 @@ may[troika/device/systolic]="${may[troika/device/cpu]} troika/device/cpu"
 may[troika/device/openvino]="${may[troika/device/cpu]} troika/device/cpu"
 may[troika/device/faulty]="${may[troika/device]} troika/device"
 may[troika/device/registry]="${may[troika/device/systolic]} troika/device/systolic troika/device/openvino troika/device/faulty"
+may[examples/custom_device]="${may[troika/device/systolic]}"
 may[troika/profile]="troika/base troika/device troika/device/registry troika/device/cpu/kernels"
 may[troika/plan]="${may[troika/device]} troika/device"
 may[troika/runtime]="${may[troika/plan]} troika/plan"
@@ -32,6 +33,8 @@ may[cli]="web ${may[troika/engine]} troika/engine troika/profile troika/device/c
 test_may() {
   if [[ $1 == troika/@(device|runtime|engine)/*_test.cpp ]]; then
     echo "troika/device/registry troika/device/cpu"
+  elif [[ $1 == examples/*_test.cpp ]]; then
+    echo "troika/device/conformance troika/plan troika/runtime"
   fi
 }
 
@@ -66,7 +69,7 @@ while IFS=: read -r file line; do
       failed=1
     fi
   fi
-done < <(grep -rHE --include='*.cpp' --include='*.h' --include='*.inl' '^ *# *include *"[a-z_]+/' troika cli web)
+done < <(grep -rHE --include='*.cpp' --include='*.h' --include='*.inl' '^ *# *include *"[a-z_]+/' troika cli web examples)
 if ((checked == 0)); then
   echo "no include was found"
   failed=1
