@@ -51,30 +51,37 @@ bool Timeline::poll(uint64_t value, TimePoint until) const {
   return finished(value);
 }
 
-Status Timeline::wait(uint64_t value, const WaitPolicy& policy) const {
-  if (finished(value)) return outcome(value);
-  const TimePoint start = clock_.now();
-  if (policy.predicted > Duration::zero()) {
-    if (policy.predicted > policy.margin) {
-      std::this_thread::sleep_for(policy.predicted - policy.margin);
-    }
-    if (poll(value, start + policy.predicted + policy.overrun)) return outcome(value);
-  }
+bool Timeline::block(uint64_t value, Duration most) const {
   std::unique_lock lock(mutex_);
   wanted_.push_back(value);
   if (value < lowest_wanted_.load(std::memory_order_relaxed)) {
     lowest_wanted_.store(value, std::memory_order_seq_cst);
   }
   bool done = true;
-  if (policy.timeout > Duration::zero()) {
-    const Duration left = policy.timeout - (clock_.now() - start);
-    done = condition_.wait_for(lock, left, [&] { return finished(value); });
+  if (most > Duration::zero()) {
+    done = condition_.wait_for(lock, most, [&] { return finished(value); });
   } else {
     condition_.wait(lock, [&] { return finished(value); });
   }
   forget(value);
-  lock.unlock();
-  if (!done) {
+  return done;
+}
+
+Status Timeline::wait(uint64_t value, const WaitPolicy& policy) const {
+  if (finished(value)) return outcome(value);
+  const TimePoint start = clock_.now();
+  if (policy.predicted > Duration::zero()) {
+    // Not a plain sleep: a wait that turns out short must end early, or it would be taken for long
+    // the next time, too.
+    const Duration asleep = policy.predicted - policy.margin;
+    if (asleep > Duration::zero() && block(value, asleep)) return outcome(value);
+    if (poll(value, start + policy.predicted + policy.overrun)) return outcome(value);
+  }
+  Duration left{};
+  if (policy.timeout > Duration::zero()) {
+    left = std::max(policy.timeout - (clock_.now() - start), Duration(1));
+  }
+  if (!block(value, left)) {
     return make_error(ErrorCode::kTimeout, "a device did not finish within {:.0f} ms",
                       to_ms(policy.timeout));
   }

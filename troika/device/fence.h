@@ -22,7 +22,8 @@ namespace troika::device {
 struct WaitPolicy {
   // Expected time from now; zero: not known, block at once.
   Duration predicted{0};
-  // Sleep until this long before the predicted end, then poll. Covers a timer's slack (50-100 us).
+  // Sleep until this long before the predicted end, or until the end if that comes first; then
+  // poll. Covers a timer's slack (50-100 us).
   Duration margin = std::chrono::microseconds(80);
   // Poll at most this long past the predicted end, then block.
   Duration overrun = std::chrono::microseconds(50);
@@ -52,6 +53,8 @@ class Timeline {
 
   bool finished(uint64_t value) const;
   bool poll(uint64_t value, TimePoint until) const;
+  // Sleeps until the value is reached, for `most` at most (zero: for ever); false: it is not.
+  bool block(uint64_t value, Duration most) const;
   Status outcome(uint64_t value) const;
   void forget(uint64_t value) const;
 

@@ -16,6 +16,8 @@ constexpr Duration kWaitSlice = std::chrono::milliseconds(20);
 constexpr Duration kPatience = std::chrono::seconds(1);
 // Waits longer than this are not worth predicting: blocking costs little of them.
 constexpr Duration kLongestPrediction = std::chrono::milliseconds(20);
+// Shorter ones are polled from the beginning: to wake a sleeping core may take 100 us.
+constexpr Duration kShortWait = std::chrono::milliseconds(1);
 // Weight of the newest wait in the running mean is 1 / kWaitMemory.
 constexpr int kWaitMemory = 4;
 
@@ -128,6 +130,10 @@ Status WorkQueue::wait_for(const Task& task, TaskTimes& times) {
   policy.timeout = kWaitSlice;
   const Duration usual = task.kernel->usual_wait;
   if (task.options.may_poll && usual < kLongestPrediction) policy.predicted = usual;
+  if (usual < kShortWait) {
+    policy.margin = std::max(policy.margin, usual);
+    policy.overrun = std::max(policy.overrun, usual);
+  }
   const TimePoint begin = clock_.now();
   for (const Fence& fence : task.waits) {
     if (policy.predicted > Duration::zero()) {

@@ -17,8 +17,8 @@ namespace troika::plan {
 
 // How fast a device is in each phase, in any unit that the devices share.
 struct DeviceRates {
-  double prefill = 0;  // many rows: rows of a layer per second
-  double decode = 0;   // one row: layers per second
+  double prefill = 0;  // with many rows
+  double decode = 0;   // with one row
 };
 
 // What a user may prescribe of it: `--split RULE`. RULE is one or two of [PHASE=]CUT[:SHARE/...],

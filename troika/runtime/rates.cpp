@@ -12,12 +12,13 @@ namespace {
 constexpr int kLeastRuns = 2;
 constexpr int kMostRuns = 12;
 
-// One device on one layer.
+// Passes over one layer, on some devices.
 class Trial {
  public:
-  static Result<std::unique_ptr<Trial>> create(const graph::Graph& layer,
-                                               std::span<const std::unique_ptr<device::Device>> one,
-                                               int64_t rows, device::SharedPool& pool) {
+  static Result<std::unique_ptr<Trial>> create(
+      const graph::Graph& layer, const plan::Plan& plan,
+      std::span<const std::unique_ptr<device::Device>> devices, device::SharedPool& pool) {
+    const int64_t rows = plan.buckets.back().max_rows;
     device::KvLayout layout;
     layout.n_layers = layer.n_layers;
     layout.n_kv_heads = layer.n_kv_heads;
@@ -26,28 +27,31 @@ class Trial {
     auto trial = std::unique_ptr<Trial>(new Trial);
     ASSIGN_OR_RETURN(KvCache cache, KvCache::create(layout, rows + 1, pool));
     trial->cache_ = std::make_unique<KvCache>(std::move(cache));
-    const plan::Plan plan = plan::single_device_plan(layer, one.front()->info().name, rows, "f32");
     ASSIGN_OR_RETURN(trial->executor_,
-                     Executor::create(layer, plan, one, pool, *trial->cache_, {}));
+                     Executor::create(layer, plan, devices, pool, *trial->cache_, {}));
     trial->tokens_.assign(static_cast<size_t>(rows), 0);
     trial->sequence_ = trial->cache_->new_sequence();
     return trial;
   }
 
-  // The shortest of a few passes, after one that warms up.
-  Result<Duration> time(int64_t rows, TimePoint until, const Clock& clock) {
+  // Multiply-adds per second of each device while it is busy, at best of a few passes after one
+  // that warms up; 0 for a device that had nothing to do.
+  Result<std::vector<double>> rates(int64_t rows, TimePoint until, const Clock& clock) {
     RETURN_IF_ERROR(executor_->prepare(rows));
-    Duration best = Duration::max();
+    std::vector<double> best(executor_->device_work().size(), 0);
     for (int run = 0; run <= kMostRuns; ++run) {
       cache_->truncate(sequence_, 0);
-      const TimePoint begin = clock.now();
+      executor_->reset_work();
       RETURN_IF_ERROR(executor_->forward(
           {{{sequence_, std::span(tokens_).first(static_cast<size_t>(rows)), WantLogits::kNone}}}));
-      const TimePoint end = clock.now();
-      if (run > 0) best = std::min(best, end - begin);
-      if (run >= kLeastRuns && end > until) break;
+      for (size_t i = 0; i < best.size() && run > 0; ++i) {
+        const DeviceWork& work = executor_->device_work()[i];
+        if (work.busy <= Duration::zero()) continue;
+        best[i] = std::max(best[i], static_cast<double>(work.macs) / to_seconds(work.busy));
+      }
+      if (run >= kLeastRuns && clock.now() > until) break;
     }
-    return std::max(best, Duration(1));
+    return best;
   }
 
  private:
@@ -58,25 +62,61 @@ class Trial {
   SequenceId sequence_ = 0;
 };
 
+// A part of a product does not take that part of its time, and devices slow each other down. So
+// they are run together on their shares, and their rates taken again from that.
+class Refinement {
+ public:
+  Refinement(const graph::Graph& layer, std::span<const std::unique_ptr<device::Device>> devices,
+             Duration budget, const Clock& clock)
+      : layer_(layer), devices_(devices), budget_(budget), clock_(clock) {
+    for (const auto& device : devices) infos_.push_back(device->info());
+  }
+
+  Status refine(int64_t rows, double plan::DeviceRates::*phase,
+                std::vector<plan::DeviceRates>& rates) {
+    plan::DefaultPlanOptions options;
+    options.max_rows = rows;
+    const plan::Plan plan = plan::default_plan(layer_, infos_, rates, options);
+    device::SharedPool pool;
+    ASSIGN_OR_RETURN(const auto trial, Trial::create(layer_, plan, devices_, pool));
+    ASSIGN_OR_RETURN(const auto together, trial->rates(rows, clock_.now() + budget_, clock_));
+    for (size_t i = 0; i < rates.size(); ++i) {
+      if (together[i] > 0) rates[i].*phase = together[i];
+    }
+    return {};
+  }
+
+ private:
+  const graph::Graph& layer_;
+  std::span<const std::unique_ptr<device::Device>> devices_;
+  Duration budget_;
+  const Clock& clock_;
+  std::vector<device::DeviceInfo> infos_;
+};
+
 }  // namespace
 
 Result<std::vector<plan::DeviceRates>> measure_rates(
     const graph::Graph& graph, std::span<const std::unique_ptr<device::Device>> devices,
     const RatesOptions& options, const Clock& clock) {
+  constexpr int kDecodeRefinements = 2;
   const graph::Graph layer = graph::first_layers(graph, 1);
-  device::SharedPool pool;
   std::vector<plan::DeviceRates> rates;
-  const Duration each = options.budget / static_cast<int64_t>(2 * devices.size());
+  const Duration each = options.budget / static_cast<int64_t>(2 * devices.size() + 4);
   for (size_t i = 0; i < devices.size(); ++i) {
-    ASSIGN_OR_RETURN(const auto trial,
-                     Trial::create(layer, devices.subspan(i, 1), options.rows, pool));
-    plan::DeviceRates own;
-    ASSIGN_OR_RETURN(const Duration many, trial->time(options.rows, clock.now() + each, clock));
-    ASSIGN_OR_RETURN(const Duration one, trial->time(1, clock.now() + each, clock));
-    own.prefill = static_cast<double>(options.rows) / to_seconds(many);
-    own.decode = 1 / to_seconds(one);
-    rates.push_back(own);
+    device::SharedPool pool;
+    const auto plan = plan::single_device_plan(layer, devices[i]->info().name, options.rows, "f32");
+    ASSIGN_OR_RETURN(const auto trial, Trial::create(layer, plan, devices.subspan(i, 1), pool));
+    ASSIGN_OR_RETURN(const auto many, trial->rates(options.rows, clock.now() + each, clock));
+    ASSIGN_OR_RETURN(const auto one, trial->rates(1, clock.now() + each, clock));
+    rates.push_back({std::max(many.front(), 1.0), std::max(one.front(), 1.0)});
   }
+  if (devices.size() == 1) return rates;
+  Refinement refinement(layer, devices, each, clock);
+  for (int i = 0; i < kDecodeRefinements; ++i) {
+    RETURN_IF_ERROR(refinement.refine(1, &plan::DeviceRates::decode, rates));
+  }
+  RETURN_IF_ERROR(refinement.refine(2 * options.rows, &plan::DeviceRates::prefill, rates));
   return rates;
 }
 
