@@ -5,6 +5,7 @@
 #include "cli/bench_measure.h"
 #include "cli/bench_printer.h"
 #include "cli/load.h"
+#include "cli/memory_report.h"
 #include "cli/verbs.h"
 
 namespace troika::cli {
@@ -76,6 +77,7 @@ class Bench final : public Verb {
       row.work = least_work(*loaded.engine, test);
       RETURN_IF_ERROR(printer.row(row));
     }
+    print_memory(loaded, engine_, console);
     return save_trace(*loaded.engine, engine_);
   }
 

@@ -6,6 +6,7 @@
 #include "cli/interrupt.h"
 #include "cli/line_reader.h"
 #include "cli/load.h"
+#include "cli/memory_report.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 
@@ -53,6 +54,7 @@ class Chat final : public Verb {
     interactive_ = isatty(STDIN_FILENO) == 1;
     if (interactive_) console.status("/help lists the commands, /bye ends the chat\n");
     RETURN_IF_ERROR(talk(console, conversation));
+    print_memory(loaded, engine_, console);
     return save_trace(*loaded.engine, engine_);
   }
 

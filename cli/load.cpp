@@ -5,6 +5,7 @@
 
 #include "cli/default_model.h"
 #include "cli/interrupt.h"
+#include "cli/process_memory.h"
 #include "cli/progress.h"
 #include "cli/text.h"
 #include "troika/base/trace.h"
@@ -25,12 +26,14 @@ Result<LoadedModel> load_model(const ModelFlags& flags, bool weights, int64_t th
     return !interrupted();
   };
   const TimePoint begin = system_clock().now();
+  const int64_t heap_before = heap_in_use().value_or(0);
   auto model = model::Model::load(path, options);
   if (!model && interrupted()) {
     return make_error(ErrorCode::kCancelled, "interrupted while loading {}", in_quotes(path));
   }
   if (!model) return tl::unexpected<Error>(model.error());
-  return LoadedModel{std::move(*model), system_clock().now() - begin};
+  const int64_t heap = std::max<int64_t>(0, heap_in_use().value_or(0) - heap_before);
+  return LoadedModel{std::move(*model), system_clock().now() - begin, heap};
 }
 
 Result<plan::Plan> read_plan(const std::string& path) {
@@ -72,6 +75,7 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
   }
   LoadedEngine result;
   result.load_time = loaded.elapsed;
+  result.model_heap_bytes = loaded.heap_bytes;
   ASSIGN_OR_RETURN(result.engine, engine::Engine::create(std::move(loaded.model), options));
   const engine::EngineOptions& effective = result.engine->options();
   console.note("plan: " + result.engine->plan().reason);

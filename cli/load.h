@@ -14,6 +14,7 @@ namespace troika::cli {
 struct LoadedModel {
   model::Model model;
   Duration elapsed{};
+  int64_t heap_bytes = 0;  // that it took besides its weights: tokenizer, names, template
 };
 
 // The file that is meant, with its weights or without. kCancelled on Ctrl-C.
@@ -26,6 +27,7 @@ Result<plan::Plan> read_plan(const std::string& path);
 struct LoadedEngine {
   std::unique_ptr<engine::Engine> engine;
   Duration load_time{};  // reading and checking the file; compiling is engine->compile_time()
+  int64_t model_heap_bytes = 0;  // as in LoadedModel
 };
 
 // Up to `max_logit_rows` rows of one pass may ask for logits: each takes memory for the vocabulary.

@@ -48,6 +48,7 @@ void EngineFlags::declare_devices(Flags& flags) {
   flags.text("--kernels", kernels, "NAME",
              "Kernels of the cpu: portable, avx2, avx512 (default: the fastest)");
   flags.file("--trace", trace_path, "Write what ran when, for Perfetto or chrome://tracing");
+  flags.toggle("--memory", memory, "Print on stderr, at the end, who holds how much memory");
   using enum Flags::Arity;
   flags.ignored("--n-gpu-layers,--gpu-layers", kOne, "devices are named by --device");
   flags.ignored("--flash-attn", kOptional, "attention never stores its scores");

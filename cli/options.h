@@ -33,6 +33,7 @@ struct EngineFlags {
   std::string split;
   bool no_guard = false;
   std::string sync = "queue";
+  bool memory = false;
 
   void declare(Flags& flags);
   // The same without -c, -b, -t, ... that `bench` takes as lists.

@@ -4,6 +4,7 @@
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
 #include "cli/load.h"
+#include "cli/memory_report.h"
 #include "cli/progress.h"
 #include "cli/prompt.h"
 #include "cli/verbs.h"
@@ -53,7 +54,9 @@ class Perplexity final : public Verb {
     }
     if (!scored) return tl::unexpected<Error>(scored.error());
     RETURN_IF_ERROR(save_trace(engine, engine_));
-    return report(console, *scored, engine);
+    RETURN_IF_ERROR(report(console, *scored, engine));
+    print_memory(loaded, engine_, console);
+    return {};
   }
 
  private:

@@ -3,6 +3,7 @@
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
 #include "cli/load.h"
+#include "cli/memory_report.h"
 #include "cli/prompt.h"
 #include "cli/verbs.h"
 
@@ -93,9 +94,15 @@ class Run final : public Verb {
   Status report(Console& console, const LoadedEngine& loaded,
                 const std::vector<model::TokenId>& ids, const engine::GenerateOptions& options,
                 const engine::Answer& answer) const {
-    if (json_) return print_json(console, answer_json(loaded, ids, options, answer));
+    if (json_) {
+      Json json = answer_json(loaded, ids, options, answer);
+      const auto memory = print_memory(loaded, engine_, console);
+      if (engine_.memory) json["memory"] = memory ? memory_json(*memory) : Json();
+      return print_json(console, json);
+    }
     if (!answer.text.ends_with('\n')) RETURN_IF_ERROR(console.print("\n"));
     if (stats_ || console.stderr_is_terminal()) console.status(answer_summary(answer));
+    print_memory(loaded, engine_, console);
     return {};
   }
 

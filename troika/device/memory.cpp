@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "troika/base/resident.h"
+
 namespace troika::device {
 namespace {
 
@@ -52,6 +54,7 @@ Result<SharedBlock> SharedPool::allocate(std::string owner, int64_t bytes, Pages
   } else {
     row->second += rounded;
   }
+  ranges_.push_back({owner, static_cast<const std::byte*>(data), rounded});
   SharedBlock block;
   block.pool_ = this;
   block.data_ = static_cast<std::byte*>(data);
@@ -61,8 +64,9 @@ Result<SharedBlock> SharedPool::allocate(std::string owner, int64_t bytes, Pages
 }
 
 void SharedPool::release(const std::string& owner, std::byte* data, int64_t bytes) {
-  munmap(data, static_cast<size_t>(bytes));
   const std::lock_guard lock(mutex_);
+  std::erase_if(ranges_, [&](const Range& range) { return range.data == data; });
+  munmap(data, static_cast<size_t>(bytes));
   for (auto& [name, held] : usage_) {
     if (name == owner) held -= bytes;
   }
@@ -71,6 +75,21 @@ void SharedPool::release(const std::string& owner, std::byte* data, int64_t byte
 std::vector<std::pair<std::string, int64_t>> SharedPool::usage() const {
   const std::lock_guard lock(mutex_);
   return usage_;
+}
+
+std::vector<PoolShare> SharedPool::shares() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<PoolShare> shares;
+  for (const auto& [owner, bytes] : usage_) {
+    PoolShare share{owner, bytes, 0};
+    for (const Range& range : ranges_) {
+      if (range.owner != owner || share.resident < 0) continue;
+      const int64_t resident = resident_bytes(range.data, range.bytes);
+      share.resident = resident < 0 ? -1 : share.resident + resident;
+    }
+    shares.push_back(std::move(share));
+  }
+  return shares;
 }
 
 }  // namespace troika::device

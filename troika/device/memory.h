@@ -36,6 +36,13 @@ class SharedBlock {
   std::string owner_;
 };
 
+// What one owner holds of a pool.
+struct PoolShare {
+  std::string owner;
+  int64_t reserved = 0;  // bytes of address space
+  int64_t resident = 0;  // bytes of it that the system holds; -1 if it does not tell
+};
+
 // Any thread may allocate. Must outlive its blocks. Memory is taken from the system when allocated,
 // and its pages when first written.
 class SharedPool {
@@ -49,13 +56,21 @@ class SharedPool {
 
   // Bytes by owner, in order of first allocation.
   std::vector<std::pair<std::string, int64_t>> usage() const;
+  // The same with what is resident of it: looks at every page.
+  std::vector<PoolShare> shares() const;
 
  private:
   friend class SharedBlock;
+  struct Range {
+    std::string owner;
+    const std::byte* data = nullptr;
+    int64_t bytes = 0;
+  };
   void release(const std::string& owner, std::byte* data, int64_t bytes);
 
   mutable std::mutex mutex_;
   std::vector<std::pair<std::string, int64_t>> usage_;
+  std::vector<Range> ranges_;
 };
 
 }  // namespace troika::device

@@ -42,6 +42,26 @@ TEST(SharedPool, TellsWhoHoldsHowMuch) {
   EXPECT_EQ(pool.usage()[0].second, 0);
 }
 
+TEST(SharedPool, TellsWhatIsResident) {
+  SharedPool pool;
+  auto cache = pool.allocate("cache", 64 * 4096, Pages::kSmall);
+  {
+    auto other = pool.allocate("other", 4096, Pages::kSmall);
+    ASSERT_TRUE(cache && other);
+    cache->data()[5 * 4096] = std::byte{1};
+    cache->data()[9 * 4096 + 7] = std::byte{1};
+    other->data()[0] = std::byte{1};
+    const std::vector<PoolShare> shares = pool.shares();
+    ASSERT_EQ(shares.size(), 2u);
+    EXPECT_EQ(shares[0].owner, "cache");
+    EXPECT_EQ(shares[0].reserved, 64 * 4096);
+    EXPECT_EQ(shares[0].resident, 2 * 4096);
+    EXPECT_EQ(shares[1].resident, 4096);
+  }
+  EXPECT_EQ(pool.shares()[1].resident, 0);
+  EXPECT_EQ(pool.shares()[1].reserved, 0);
+}
+
 TEST(SharedPool, RefusesSizesThatCannotBe) {
   SharedPool pool;
   for (const int64_t bytes : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min(),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "troika/base/resident.h"
 #include "troika/engine/engine_state.h"
 
 namespace troika::engine {
@@ -179,6 +180,18 @@ std::vector<std::pair<std::string, int64_t>> Engine::memory() const {
   for (const model::Weight& weight : state_->model.weights()) weights += weight.bytes();
   std::vector<std::pair<std::string, int64_t>> rows = {{"weights", weights}};
   for (auto& row : state_->pool.usage()) rows.push_back(std::move(row));
+  return rows;
+}
+
+std::vector<device::PoolShare> Engine::resident_memory() const {
+  device::PoolShare weights{"weights", 0, 0};
+  for (const model::Weight& weight : state_->model.weights()) {
+    const int64_t resident = resident_bytes(weight.data, weight.bytes());
+    weights.reserved += weight.bytes();
+    weights.resident = weights.resident < 0 || resident < 0 ? -1 : weights.resident + resident;
+  }
+  std::vector<device::PoolShare> rows = {std::move(weights)};
+  for (auto& share : state_->pool.shares()) rows.push_back(std::move(share));
   return rows;
 }
 

@@ -19,6 +19,7 @@
 #include "troika/base/trace.h"
 #include "troika/device/device.h"
 #include "troika/device/kv_layout.h"
+#include "troika/device/memory.h"
 #include "troika/engine/sampler.h"
 #include "troika/model/model.h"
 #include "troika/plan/plan.h"
@@ -175,6 +176,8 @@ class Engine {
   runtime::Work work(int64_t rows, int64_t depth) const;
   // Memory by owner: "weights", "kv cache", "activations", ...
   std::vector<std::pair<std::string, int64_t>> memory() const;
+  // The same rows with what is resident of each: looks at every page.
+  std::vector<device::PoolShare> resident_memory() const;
   Trace trace() const;
 
  private:
