@@ -92,7 +92,9 @@ TEST(HalfDevice, RefusesWeightsBeyondFp16) {
   const auto device = std::move(*open({}));
   const auto outcome = run_product(*device, [](Problem& problem) {
     const float large = 1e6f;
-    std::memcpy(problem.stored[0].data() + 2 * 64 * sizeof(float), &large, sizeof large);
+    // What is stored may begin anywhere in its memory.
+    const auto begin = problem.weights[0].data - problem.stored[0].data();
+    std::memcpy(problem.stored[0].data() + begin + 2 * 64 * sizeof(float), &large, sizeof large);
   });
   ASSERT_FALSE(outcome.has_value());
   EXPECT_EQ(outcome.error().code, ErrorCode::kUnsupported);
