@@ -157,6 +157,7 @@ std::string stage_table(const TraceSummary& summary) {
     head.push_back(shortened(device.device.name, kMaxNameBytes));
   }
   Table table(std::move(head));
+  bool any = false;
   for (size_t stage = 0; stage < kTraceStages; ++stage) {
     std::vector<std::string> row = {std::string(to_string(static_cast<TraceStage>(stage)))};
     double sum = 0;
@@ -164,9 +165,11 @@ std::string stage_table(const TraceSummary& summary) {
       row.push_back(time_text(device.stage_us[stage]));
       sum += device.stage_us[stage];
     }
-    if (sum > 0) table.add(std::move(row));
+    if (sum <= 0) continue;
+    any = true;
+    table.add(std::move(row));
   }
-  return table.text();
+  return any ? table.text() : "";
 }
 
 std::string prediction_table(const TraceSummary& summary) {

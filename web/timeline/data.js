@@ -23,10 +23,12 @@ function column(name, differences) {
   return values;
 }
 
+const kMostLanes = 8;  // of a device; what would need more shares the last one
+
 const trace = {
   count: page.events.count,
   kind: column('kind'),
-  lane: column('lane'),
+  lane: column('lane').map((lane) => Math.min(lane, kMostLanes - 1)),
   start: column('start', true),
   took: column('took'),
   queued: column('queued'),  // from handing over to start
@@ -52,14 +54,12 @@ const stageOf = (i) => stages[i];
 const deviceOf = (i) => page.events.kinds[trace.kind[i]][2];
 
 // The tasks of a device that do not overlap, in order: one list for each lane that is drawn.
-// Lanes beyond the last one that is drawn share it.
-const kMostLanes = 8;
 const rows = [];
 {
   const found = new Map();
-  for (let device = 0; device < summary.devices.length; ++device) found.set(device * kMostLanes, []);
+  summary.devices.forEach((_, device) => found.set(device * kMostLanes, []));
   for (let i = 0; i < trace.count; ++i) {
-    const key = deviceOf(i) * kMostLanes + Math.min(trace.lane[i], kMostLanes - 1);
+    const key = deviceOf(i) * kMostLanes + trace.lane[i];
     if (!found.has(key)) found.set(key, []);
     found.get(key).push(i);
   }
@@ -77,6 +77,10 @@ const whole = {
   start: page.origin_to_first_ns,
   end: page.origin_to_first_ns + Math.max(summary.span_us * 1000, 1),
 };
+
+// The row that a task is drawn on.
+const rowOf = (i) =>
+    rows.find((row) => row.device === deviceOf(i) && row.lane === trace.lane[i]);
 
 // The first place in a row's tasks for which `after` holds, as it does for all later ones.
 function firstPlace(tasks, after) {

@@ -13,9 +13,9 @@ const colours = {};
 function readColours() {
   const style = getComputedStyle(document.documentElement);
   const get = (name) => style.getPropertyValue('--' + name).trim();
-  for (const name of ['panel', 'ink', 'muted', 'line', 'accent', 'band', 'track', 'wait', 'delay', 'on-stage']) {
-    colours[name] = get(name);
-  }
+  const names = ['panel', 'ink', 'muted', 'line', 'accent', 'band', 'track', 'wait', 'delay',
+                 'on-stage'];
+  for (const name of names) colours[name] = get(name);
   colours.stages = page.stages.map((_, i) => get('stage-' + i));
   colours.waitHatch = hatch(colours.wait, 1);
   colours.delayHatch = hatch(colours.delay, -1);
@@ -75,8 +75,8 @@ function busyInView(device) {
   const tasks = tasksOfDevices[device];
   let busy = 0;
   let until = view.start;
-  for (let place = firstPlace(tasks, (i) => trace.start[i] >= view.start) - 1; place < tasks.length; ++place) {
-    if (place < 0) continue;
+  const first = Math.max(firstPlace(tasks, (i) => trace.start[i] >= view.start) - 1, 0);
+  for (let place = first; place < tasks.length; ++place) {
     const i = tasks[place];
     if (trace.start[i] >= view.end) break;
     const end = Math.min(trace.start[i] + trace.took[i], view.end);
@@ -160,10 +160,12 @@ function drawTasks(context, tasks, [first, last], box) {
     }
     if (trace.delay[i] > 0 && !view.hidden.has('delay')) {
       context.fillStyle = colours.delayHatch;
-      context.fillRect(x(waits - trace.delay[i]), box.y, x(waits) - x(waits - trace.delay[i]), box.height);
+      const from = x(waits - trace.delay[i]);
+      context.fillRect(from, box.y, x(waits) - from, box.height);
     }
     if (view.hidden.has(stageOf(i))) continue;
-    const width = Math.max(x(start + trace.took[i]) - left - (trace.took[i] * scale > 4 ? 1 : 0), 0.75);
+    const apart = trace.took[i] * scale > 4 ? 1 : 0;
+    const width = Math.max(x(start + trace.took[i]) - left - apart, 0.75);
     context.fillStyle = colours.stages[stageOf(i)];
     context.fillRect(left, box.y, width, box.height);
     const from = Math.max(left, 0) + 5;
@@ -175,15 +177,13 @@ function drawTasks(context, tasks, [first, last], box) {
 }
 
 function outline(context, row, y, height, width) {
-  if (view.selected < 0 || deviceOf(view.selected) !== row.device ||
-      Math.min(trace.lane[view.selected], kMostLanes - 1) !== row.lane) {
-    return;
-  }
+  if (view.selected < 0 || rowOf(view.selected) !== row) return;
   const scale = width / (view.end - view.start);
   const left = (trace.start[view.selected] - view.start) * scale;
   context.strokeStyle = colours.ink;
   context.lineWidth = 2;
-  context.strokeRect(left - 1, y - 1, Math.max(trace.took[view.selected] * scale, 2) + 1, height + 2);
+  const taskWidth = Math.max(trace.took[view.selected] * scale, 2);
+  context.strokeRect(left - 1, y - 1, taskWidth + 1, height + 2);
 }
 
 // The passes as a ribbon above the lanes, where they are wide enough to be told apart.
@@ -238,10 +238,10 @@ function drawAxis(context, width, height) {
 // The text, or as much of it as has room.
 function fitted(context, text, room) {
   if (context.measureText(text).width <= room) return text;
-  const whole = Math.min(text.length, 400);
-  const least = firstPlace(Array.from({length: whole}, (_, i) => whole - i),
-                           (letters) => context.measureText(text.slice(0, letters) + '\u2026').width <= room);
-  return least < whole ? text.slice(0, whole - least).trimEnd() + '\u2026' : '';
+  let letters = Math.min(text.length, 400);
+  const short = () => text.slice(0, letters).trimEnd() + '\u2026';
+  while (letters > 0 && context.measureText(short()).width > room) --letters;
+  return letters > 0 ? short() : '';
 }
 
 function drawLabel(context, {device, y}, width) {

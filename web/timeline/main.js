@@ -10,12 +10,15 @@ function fillHead() {
   byId('description').hidden = !summary.description;
   const remarks = [];
   if (summary.simulated) {
-    remarks.push('SIMULATED: calculated from the description of a machine. Nothing on this page was measured.');
+    remarks.push('SIMULATED: calculated from the description of a machine. ' +
+                 'Nothing on this page was measured.');
   }
   if (summary.stretch !== 1) {
-    remarks.push(`Stretched: every time is ${summary.stretch} times that of the machine described.`);
+    remarks.push(`Stretched: every time is ${summary.stretch} times ` +
+                 'that of the machine described.');
   }
   if (trace.count === 0) remarks.push('This trace holds no tasks.');
+  for (const id of ['phases', 'stages', 'longest']) byId(id).hidden = trace.count === 0;
   byId('banner').textContent = remarks.join(' ');
   byId('banner').hidden = remarks.length === 0;
 }
@@ -24,7 +27,8 @@ function fillLegend() {
   const used = new Set();
   for (const kind of page.events.kinds) used.add(kind[1]);
   const entry = (name, key, swatch) => {
-    const button = element('button', {type: 'button', 'aria-pressed': 'true', title: 'Show or hide'}, swatch, name);
+    const attributes = {type: 'button', 'aria-pressed': 'true', title: 'Show or hide'};
+    const button = element('button', attributes, swatch, name);
     button.addEventListener('click', () => {
       if (!view.hidden.delete(key)) view.hidden.add(key);
       button.setAttribute('aria-pressed', String(!view.hidden.has(key)));
@@ -38,8 +42,10 @@ function fillLegend() {
           element('span', {class: 'swatch', style: {background: `var(--stage-${i})`}}));
   });
   const sum = (key) => summary.devices.reduce((all, device) => all + device[key], 0);
-  if (sum('wait_us') > 0) entry('waiting for another device', 'wait', element('span', {class: 'swatch wait'}));
-  if (sum('delay_us') > 0) entry('planned delay', 'delay', element('span', {class: 'swatch delay'}));
+  const gaps = [['waiting for another device', 'wait'], ['planned delay', 'delay']];
+  for (const [name, kind] of gaps) {
+    if (sum(kind + '_us') > 0) entry(name, kind, element('span', {class: 'swatch ' + kind}));
+  }
 }
 
 function wireToolbar() {
@@ -58,13 +64,14 @@ function wireToolbar() {
 
 function updateToolbar() {
   const seen = seenPass();
-  byId('all').setAttribute('aria-pressed', String(view.end - view.start >= whole.end - whole.start));
+  const span = view.end - view.start;
+  byId('all').setAttribute('aria-pressed', String(span >= whole.end - whole.start));
   byId('before').disabled = passes.length === 0 || seen === 0;
   byId('after').disabled = passes.length === 0 || seen === passes.length - 1;
   byId('pass').value = seen >= 0 ? passes[seen].number : '';
   const of = seen >= 0 ? passText(passes[seen]) + ' \u00b7 ' : '';
-  const span = view.end - view.start;
-  const [from, to] = [view.start, view.end].map((ns) => axisText(ns - whole.start, span / 50, view.end - whole.start));
+  const [from, to] = [view.start, view.end].map(
+      (ns) => axisText(ns - whole.start, span / 50, view.end - whole.start));
   byId('window').textContent = `${of}${from} \u2013 ${to}, ${timeText(span)} long`;
 }
 
@@ -99,8 +106,11 @@ function updateToolbar() {
   });
   lanes.addEventListener('dblclick', (event) => {
     const box = lanes.getBoundingClientRect();
-    const found = taskAt({x: event.clientX - box.left, y: event.clientY - box.top}, lanes.clientWidth);
-    if (found >= 0) show(task(found).start - 3 * task(found).took, task(found).end + 3 * task(found).took);
+    const point = {x: event.clientX - box.left, y: event.clientY - box.top};
+    const found = taskAt(point, lanes.clientWidth);
+    if (found < 0) return;
+    const {start, took, end} = task(found);
+    show(start - 3 * took, end + 3 * took);
   });
   lanes.addEventListener('keydown', handleKey);
 

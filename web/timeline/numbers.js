@@ -23,8 +23,9 @@ function bytesText(bytes) {
 const countText = (x) => x.toLocaleString('en-US');
 const ratio = (part, all) => all > 0 ? part / all : 0;
 const percentText = (part, all) => (100 * ratio(part, all)).toFixed(1) + ' %';
-const passText = (pass) =>
-    `${pass.decode ? 'decode' : 'prefill'}, ${countText(pass.rows)} ${pass.rows === 1 ? 'row' : 'rows'}`;
+const numberOf = (n, one, many) => `${countText(n)} ${n === 1 ? one : many}`;
+const rowsText = (rows) => numberOf(rows, 'row', 'rows');
+const passText = (pass) => `${pass.decode ? 'decode' : 'prefill'}, ${rowsText(pass.rows)}`;
 
 // Steps of the time axis: 1, 2 or 5 times a power of ten, `most` of them in `span`.
 function tickStep(span, most) {

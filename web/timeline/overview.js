@@ -13,8 +13,8 @@ function drawOverview() {
     context.fillStyle = colours.track;
     context.fillRect(0, 0, width, height);
     for (const {row} of layout.rows) {
-      const y = 4 + row.device * (kOverviewLane + 3);
-      drawDensity(context, row.tasks, [0, row.tasks.length], {x: 0, y, width, height: kOverviewLane}, whole);
+      const box = {x: 0, y: 4 + row.device * (kOverviewLane + 3), width, height: kOverviewLane};
+      drawDensity(context, row.tasks, [0, row.tasks.length], box, whole);
     }
     overview.drawn = document.createElement('canvas');
     overview.drawn.width = overview.canvas.width;

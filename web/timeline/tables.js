@@ -2,17 +2,19 @@
 
 function fillFigures() {
   const entries = [['Whole trace', timeText(summary.span_us * 1000),
-                    `${countText(summary.tasks)} tasks, ${countText(summary.passes)} passes`]];
+                    `${numberOf(summary.tasks, 'task', 'tasks')}, ` +
+                        numberOf(summary.passes, 'pass', 'passes')]];
   for (const phase of summary.phases) {
-    const time = timeText(phase.span_us * 1000);
+    const speed = digits(phase.rows_per_s) + ' tok/s';
+    const each = timeText(1000 * phase.span_us / phase.passes);
     entries.push(phase.name === 'prefill'
-        ? ['Prefill', digits(phase.rows_per_s) + ' tok/s', `${countText(phase.rows)} rows in ${time}`]
-        : ['Decode', digits(phase.rows_per_s) + ' tok/s',
-           `${countText(phase.passes)} passes, ${timeText(1000 * phase.span_us / phase.passes)} each`]);
+        ? ['Prefill', speed, `${rowsText(phase.rows)} in ${timeText(phase.span_us * 1000)}`]
+        : ['Decode', speed, `${numberOf(phase.passes, 'pass', 'passes')}, ${each} each`]);
   }
   const joins = summary.devices.reduce((sum, device) => sum + device.joins, 0);
   const waits = summary.devices.reduce((sum, device) => sum + device.wait_us, 0);
-  entries.push(['Joins', countText(joins), joins > 0 ? timeText(waits * 1000) + ' waited' : 'no task waited for another device']);
+  entries.push(['Joins', countText(joins), joins > 0 ? timeText(waits * 1000) + ' waited'
+                                                     : 'no task waited for another device']);
   fillList(document.getElementById('figures'), entries);
 }
 
@@ -24,7 +26,8 @@ function shareBar(device) {
     const us = ratio(device.stage_us[stage] || 0, sum) * device.busy_us;
     return [stage, us, {background: `var(--stage-${i})`}, 'part'];
   });
-  parts.push(['waited', device.wait_us, {}, 'part wait'], ['delayed', device.delay_us, {}, 'part delay']);
+  parts.push(['waited', device.wait_us, {}, 'part wait']);
+  parts.push(['delayed', device.delay_us, {}, 'part delay']);
   const bar = element('div', {class: 'bar', role: 'img'});
   const words = [];
   for (const [name, us, style, kind] of parts) {
@@ -64,8 +67,8 @@ function fillDevices() {
 }
 
 function addTable(place, head, body) {
-  const table = element('table', {},
-      element('thead', {}, element('tr', {}, ...head.map((text) => element('th', {scope: 'col'}, text)))));
+  const heads = head.map((text) => element('th', {scope: 'col'}, text));
+  const table = element('table', {}, element('thead', {}, element('tr', {}, ...heads)));
   const lines = element('tbody', {});
   for (const [first, ...others] of body) {
     lines.append(element('tr', {}, element('th', {scope: 'row', class: 'name'}, first),
@@ -77,7 +80,8 @@ function addTable(place, head, body) {
 }
 
 function fillPhases() {
-  addTable('phases', ['phase', 'passes', 'rows', 'time', 'per pass', ...summary.devices.map((d) => d.name)],
+  const names = summary.devices.map((device) => device.name);
+  addTable('phases', ['phase', 'passes', 'rows', 'time', 'per pass', ...names],
       summary.phases.map((phase) => [
         phase.name, countText(phase.passes), countText(phase.rows), timeText(phase.span_us * 1000),
         timeText(1000 * phase.span_us / phase.passes),
@@ -99,7 +103,8 @@ function fillPredictions() {
   const devices = summary.devices.filter((device) => device.predicted_tasks > 0);
   if (devices.length === 0) return;
   document.getElementById('predictions').hidden = false;
-  addTable('predictions', ['device', 'tasks', 'predicted', 'took', 'took / predicted'], devices.map((device) => [
+  const head = ['device', 'tasks', 'predicted', 'took', 'took / predicted'];
+  addTable('predictions', head, devices.map((device) => [
     device.name, countText(device.predicted_tasks), timeText(device.predicted_us * 1000),
     timeText(device.measured_of_predicted_us * 1000),
     ratio(device.measured_of_predicted_us, device.predicted_us).toFixed(2),
@@ -109,7 +114,8 @@ function fillPredictions() {
 function fillLongest() {
   const order = Array.from({length: trace.count}, (_, i) => i)
       .sort((a, b) => trace.took[b] - trace.took[a] || a - b).slice(0, 12);
-  const lines = addTable('longest', ['task', 'device', 'took', 'at', 'pass', 'rows'], order.map((i) => {
+  const head = ['task', 'device', 'took', 'at', 'pass', 'rows'];
+  const lines = addTable('longest', head, order.map((i) => {
     const one = task(i);
     return [one.name, summary.devices[one.device].name, timeText(one.took),
             timeText(one.start - whole.start), countText(one.pass), countText(one.rows)];

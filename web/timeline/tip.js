@@ -3,10 +3,12 @@
 const tip = {box: document.getElementById('tip'), task: -1};
 
 function tipEntries(one) {
-  const entries = [['start', axisText(one.start - whole.start, 1e3, one.start - whole.start)], ['took', timeText(one.took)]];
+  const start = one.start - whole.start;
+  const entries = [['start', axisText(start, 1e3, start)], ['took', timeText(one.took)]];
   if (one.predicted > 0) {
     const off = 100 * (one.took / one.predicted - 1);
-    entries.push(['predicted', `${timeText(one.predicted)} (took ${off >= 0 ? '+' : ''}${off.toFixed(0)} %)`]);
+    const sign = off >= 0 ? '+' : '';
+    entries.push(['predicted', `${timeText(one.predicted)} (took ${sign}${off.toFixed(0)} %)`]);
   }
   if (one.wait > 0) entries.push(['waited before', timeText(one.wait)]);
   if (one.delay > 0) entries.push(['planned delay', timeText(one.delay)]);
@@ -46,11 +48,13 @@ function showTip(i, point) {
     for (const [name, value] of tipEntries(one)) {
       list.append(element('dt', {}, name), element('dd', {}, value));
     }
-    box.replaceChildren(element('strong', {}, one.name), element('p', {}, place.join(' \u00b7 ')), list);
+    box.replaceChildren(element('strong', {}, one.name),
+                        element('p', {}, place.join(' \u00b7 ')), list);
   }
   box.hidden = false;
   const width = box.parentElement.clientWidth;
-  const left = point.x + 14 + box.offsetWidth > width ? point.x - 14 - box.offsetWidth : point.x + 14;
+  const fits = point.x + 14 + box.offsetWidth <= width;
+  const left = fits ? point.x + 14 : point.x - 14 - box.offsetWidth;
   box.style.left = Math.min(Math.max(left, 0), Math.max(width - box.offsetWidth, 0)) + 'px';
   box.style.top = point.y + 18 + 'px';
 }
@@ -59,8 +63,7 @@ function showTip(i, point) {
 function showSelectedTip(width) {
   const i = view.selected;
   if (i < 0) return showTip(-1);
-  const row = layout.rows.find((one) => one.row.device === deviceOf(i) &&
-                                        one.row.lane === Math.min(trace.lane[i], kMostLanes - 1));
+  const row = layout.rows.find((one) => one.row === rowOf(i));
   const scale = width / (view.end - view.start);
   const left = (trace.start[i] - view.start) * scale;
   const right = left + trace.took[i] * scale;

@@ -80,9 +80,7 @@ function select(i) {
 
 // The next task on the row of the selected one, or the first one seen.
 function stepTask(step) {
-  const row = rows.find((one) => view.selected >= 0 && one.device === deviceOf(view.selected) &&
-                                 Math.min(trace.lane[view.selected], kMostLanes - 1) === one.lane) ||
-      rows.find((one) => one.tasks.length > 0);
+  const row = view.selected >= 0 ? rowOf(view.selected) : rows.find((one) => one.tasks.length > 0);
   if (!row) return;
   const place = view.selected < 0
       ? firstPlace(row.tasks, (i) => trace.start[i] >= view.start)
