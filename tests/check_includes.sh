@@ -18,6 +18,7 @@ declare -A may=(
 may[troika/device/cpu]="${may[troika/device]} troika/device troika/device/cpu/kernels"
 may[troika/device/conformance]="${may[troika/device]} troika/device"
 may[troika/device/check]="${may[troika/device]} troika/device troika/device/conformance"
+may[troika/device/probe]="${may[troika/device/check]} troika/device/check"
 may[troika/device/systolic]="${may[troika/device/cpu]} troika/device/cpu"
 may[troika/device/openvino]="${may[troika/device/cpu]} troika/device/cpu"
 may[troika/device/faulty]="${may[troika/device]} troika/device"

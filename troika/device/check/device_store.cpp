@@ -14,7 +14,7 @@
 namespace troika::device {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 // Far above a real record.
 constexpr size_t kMaxBytes = size_t{64} << 10;
@@ -129,6 +129,7 @@ std::optional<DeviceRecord> DeviceStore::find(const std::string& key) const {
   record.version = text_of(*value, "version");
   record.time = integer_of(*value, "time");
   record.good = flag_of(*value, "good");
+  record.kind = text_of(*value, "kind");
   record.message = text_of(*value, "message");
   const int64_t now = seconds_since_1970();
   // A clock that was set back says nothing about how old it is.
@@ -157,6 +158,7 @@ Status DeviceStore::save(const std::string& key, const DeviceRecord& record) con
                 {"time", seconds_since_1970()},
                 {"good", record.good}};
   if (record.good) value["report"] = to_json(record.report);
+  if (!record.good) value["kind"] = record.kind;
   if (!record.good) value["message"] = record.message;
   return replace_file(path(key), value.dump(2, ' ', true, json::error_handler_t::replace) + "\n");
 }
@@ -177,6 +179,7 @@ Result<CheckReport> check_once(Device& device, const std::string& key, const Dev
   record.version = device.info().version;
   record.good = report.has_value();
   if (report) record.report = *report;
+  if (!report) record.kind = "wrong";
   if (!report) record.message = report.error().message;
   static_cast<void>(store.save(key, record));
   return report;

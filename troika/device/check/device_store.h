@@ -16,8 +16,9 @@ struct DeviceRecord {
   std::string version;  // DeviceInfo::version; empty if the device did not even open
   int64_t time = 0;     // when it was found out, in seconds since 1970
   bool good = false;
-  std::string message;  // why it is not
-  CheckReport report;   // if it is
+  std::string kind;     // of a bad device: a word for how it is bad
+  std::string message;  // and what to do
+  CheckReport report;   // of a good one
 };
 
 // What a device is remembered as: the device string without cores.

@@ -5,7 +5,7 @@
 namespace troika::device {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 constexpr size_t kMaxGroups = 64;
 constexpr int64_t kMaxCases = 1'000'000;

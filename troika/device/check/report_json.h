@@ -8,16 +8,16 @@
 
 namespace troika::device {
 
-nlohmann::json to_json(const CheckReport& report);
+nlohmann::ordered_json to_json(const CheckReport& report);
 // Whatever the value is: nullopt unless it is a report.
-std::optional<CheckReport> report_from_json(const nlohmann::json& value);
+std::optional<CheckReport> report_from_json(const nlohmann::ordered_json& value);
 
 // Text to JSON; nullopt if it is not, or nested deeper than any of ours.
-std::optional<nlohmann::json> parse_json(std::string_view text);
+std::optional<nlohmann::ordered_json> parse_json(std::string_view text);
 
 // Members of an object, whatever it is; a default if there is none of that type.
-std::string text_of(const nlohmann::json& object, const char* key);
-int64_t integer_of(const nlohmann::json& object, const char* key);
-bool flag_of(const nlohmann::json& object, const char* key);
+std::string text_of(const nlohmann::ordered_json& object, const char* key);
+int64_t integer_of(const nlohmann::ordered_json& object, const char* key);
+bool flag_of(const nlohmann::ordered_json& object, const char* key);
 
 }  // namespace troika::device
