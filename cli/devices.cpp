@@ -1,47 +1,11 @@
 // troika devices: what this machine has to compute with.
+#include "cli/device_report.h"
 #include "cli/json_output.h"
 #include "cli/options.h"
-#include "cli/text.h"
 #include "cli/verbs.h"
-#include "troika/base/clock.h"
-#include "troika/device/registry/registry.h"
 
 namespace troika::cli {
 namespace {
-
-Json device_json(const device::DeviceInfo& info) {
-  Json facts = Json::object();
-  for (const auto& [key, value] : info.facts) facts[key] = value;
-  return {{"name", info.name},
-          {"kind", std::string(to_string(info.kind))},
-          {"description", info.description},
-          {"cores", info.cores},
-          {"standard_rows", info.standard_rows},
-          {"n_tile", info.n_tile},
-          {"unified_memory", info.unified_memory},
-          {"paged_attention", info.paged_attention},
-          {"capacity_bytes", info.capacity_bytes},
-          {"facts", facts}};
-}
-
-std::string device_text(const device::DeviceInfo& info) {
-  const auto yes_no = [](bool value) { return value ? "yes" : "no"; };
-  const std::string rows = info.standard_rows.empty()
-                               ? "any number"
-                               : fmt::format("{}", fmt::join(info.standard_rows, ", "));
-  std::string text = fmt::format("{} ({}): {}\n", printable(info.name), to_string(info.kind),
-                                 printable(info.description));
-  const auto line = [&text](std::string_view key, std::string_view value) {
-    text += fmt::format("  {:<16} {}\n", printable(key), printable(value));
-  };
-  line("cores",
-       info.cores.empty() ? "not bound to any" : fmt::format("{}", fmt::join(info.cores, ", ")));
-  line("rows", rows);
-  line("unified memory", yes_no(info.unified_memory));
-  line("paged attention", yes_no(info.paged_attention));
-  for (const auto& [key, value] : info.facts) line(key, value);
-  return text;
-}
 
 class Devices final : public Verb {
  public:
@@ -59,29 +23,28 @@ class Devices final : public Verb {
   }
 
   Status run(Console& console) override {
-    device::OpenOptions options;
-    options.threads = static_cast<int>(std::max<int64_t>(threads_, 0));
+    ProberOptions options;
+    options.threads = std::max<int64_t>(threads_, 0);
     options.kernels = kernels_;
     Json list = Json::array();
     std::string text;
+    const auto show = [&](const TriedDevice& device) {
+      list.push_back(device_json(device));
+      text += device_text(device);
+    };
     if (!devices_.empty()) {
-      ASSIGN_OR_RETURN(const auto opened, device::open_devices(devices_, options));
-      for (const auto& device : opened) {
-        list.push_back(device_json(device->info()));
-        text += device_text(device->info());
+      ASSIGN_OR_RETURN(const auto tried, try_devices(devices_, options));
+      for (const TriedDevice& device : tried) {
+        // What was asked for by name must be there.
+        if (!device.good()) return tl::unexpected<Error>(device.report.error);
+        show(device);
       }
     } else {
       for (const device::DeviceType& type : device::device_types()) {
         if (type.wraps) continue;  // nothing by itself
         // A kind that is not here is shown with the reason, and hides no other.
-        const auto opened = device::open_devices(type.name, options);
-        if (!opened) {
-          list.push_back({{"name", std::string(type.name)}, {"error", opened.error().message}});
-          text += fmt::format("{}: not usable: {}\n", type.name, printable(opened.error().message));
-          continue;
-        }
-        list.push_back(device_json(opened->front()->info()));
-        text += device_text(opened->front()->info());
+        ASSIGN_OR_RETURN(const auto tried, try_devices(type.name, options));
+        show(tried.front());
       }
     }
     return json_ ? print_json(console, list, 2) : console.print(text);

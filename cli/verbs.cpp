@@ -15,10 +15,14 @@ constexpr std::array kVerbs = {
     VerbEntry{"tokenize", "Show the tokens of a text", make_tokenize},
     VerbEntry{"perplexity", "Score a text", make_perplexity},
     VerbEntry{"devices", "List the devices of this machine", make_devices},
+    VerbEntry{"doctor", "Examine the devices of this machine", make_doctor},
     VerbEntry{"trace", "Show who did what in a recorded run", make_trace},
     VerbEntry{"synth", "Write a model of random weights", make_synth},
     VerbEntry{"completion", "Print a shell completion script", make_completion},
 };
+
+// Tries a device in a process of its own.
+constexpr VerbEntry kProbe{"probe-device", "Open and check a device", make_probe_device};
 
 struct Alias {
   std::string_view name;
@@ -39,6 +43,7 @@ const VerbEntry* find_verb(std::string_view name) {
   for (const VerbEntry& verb : kVerbs) {
     if (verb.name == name) return &verb;
   }
+  if (name == kProbe.name) return &kProbe;
   return nullptr;
 }
 

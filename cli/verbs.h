@@ -14,8 +14,10 @@ std::unique_ptr<Verb> make_bench();
 std::unique_ptr<Verb> make_chat();
 std::unique_ptr<Verb> make_completion();
 std::unique_ptr<Verb> make_devices();
+std::unique_ptr<Verb> make_doctor();
 std::unique_ptr<Verb> make_inspect();
 std::unique_ptr<Verb> make_perplexity();
+std::unique_ptr<Verb> make_probe_device();
 std::unique_ptr<Verb> make_run();
 std::unique_ptr<Verb> make_synth();
 std::unique_ptr<Verb> make_tokenize();
@@ -27,6 +29,7 @@ struct VerbEntry {
   std::unique_ptr<Verb> (*make)();
 };
 
+// Those for people; find_verb() knows one more, which the program starts itself.
 std::span<const VerbEntry> verbs();
 // By name or by a name that other programs use for it ("show"); nullptr if there is none.
 const VerbEntry* find_verb(std::string_view name);

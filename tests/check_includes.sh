@@ -29,6 +29,7 @@ may[troika/plan]="${may[troika/device]} troika/device"
 may[troika/runtime]="${may[troika/plan]} troika/plan"
 may[troika/engine]="${may[troika/runtime]} troika/runtime troika/device/registry troika/device/check"
 may[cli]="web ${may[troika/engine]} troika/engine troika/profile troika/device/cpu/kernels"
+may[cli]+=" troika/device/check troika/device/probe"
 
 # Tests of what runs on a device may name a real one.
 test_may() {

@@ -40,6 +40,17 @@ void add_shapes(CaseList& list, TensorType type) {
            [=](ProblemBuilder& b) { b.output(b.mat_mul(b.input(1536), type, 576, 1536)); });
 }
 
+// The other operand stays in place, on devices that can choose.
+void add_orders(CaseList& list, TensorType type) {
+  for (const int64_t rows : list.row_counts()) {
+    list.add(fmt::format("{} 160x96 with the input stationary, {} rows", type_name(type), rows),
+             prompt(rows), [=](ProblemBuilder& b) {
+               b.keep_inputs_stationary();
+               b.output(b.mat_mul(b.input(96, Spread::kOutliers), type, 160, 96));
+             });
+  }
+}
+
 // The first, a middle and the last part of the outputs; the last is no multiple of anything.
 void add_n_slices(CaseList& list, TensorType type) {
   constexpr int64_t kCols = 96;
@@ -145,6 +156,7 @@ void add_head(CaseList& list) {
 void add_mat_mul_cases(CaseList& list) {
   for (const TensorType type : kWeightTypes) {
     add_shapes(list, type);
+    add_orders(list, type);
     add_n_slices(list, type);
     add_k_slices(list, type);
     add_windows(list, type);

@@ -104,6 +104,7 @@ class ProblemBuilder {
   // The next operator writes to this window instead of a tensor of its own.
   void write_next_to(graph::TensorId window) { target_ = window; }
   void output(graph::TensorId tensor);
+  void keep_inputs_stationary() { problem_->program.input_stationary = true; }
 
   std::shared_ptr<Problem> finish(const BatchPlan& batch);
 

@@ -22,14 +22,20 @@ ErrorCode code_of(int64_t number) {
   return ErrorCode::kDeviceFailed;
 }
 
-// The last line that is not empty, short and printable: drivers say there why they give up.
-std::string last_line(const std::string& text) {
-  constexpr size_t kMost = 200;
+// The last line that is not empty.
+std::string_view last_line(std::string_view text) {
   const size_t end = text.find_last_not_of(" \t\r\n");
-  if (end == std::string::npos) return {};
+  if (end == std::string_view::npos) return {};
   const size_t newline = text.find_last_of("\r\n", end);
-  const size_t begin = newline == std::string::npos ? 0 : newline + 1;
-  std::string line = text.substr(begin, std::min(end + 1 - begin, kMost));
+  const size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
+  return text.substr(begin, end + 1 - begin);
+}
+
+// Short and printable: drivers say there why they give up.
+std::string last_words(const std::string& text) {
+  constexpr size_t kMost = 200;
+  std::string line(last_line(text).substr(0, kMost));
+  if (line.empty()) return {};
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
   }
@@ -51,7 +57,8 @@ ProbeReport nonsense(const ProbeRequest& request, size_t bytes) {
 }
 
 ProbeReport understand(const ProbeRequest& request, const std::string& output) {
-  const std::optional<Json> answer = parse_json(output);
+  // Whatever was loaded before may have printed something, too.
+  const std::optional<Json> answer = parse_json(last_line(output));
   if (!answer || integer_of(*answer, "troika_probe") != kFormat) {
     return nonsense(request, output.size());
   }
@@ -77,7 +84,7 @@ ProbeReport understand(const ProbeRequest& request, const std::string& output) {
 }
 
 ProbeReport judge(const ProbeRequest& request, const ChildOutcome& outcome) {
-  const std::string words = last_line(outcome.last_words);
+  const std::string words = last_words(outcome.last_words);
   switch (outcome.end) {
     case ChildOutcome::End::kTimedOut:
       return bad(ProbeEnd::kHung,

@@ -1,0 +1,140 @@
+#include "cli/device_prober.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "cli/cache_folder.h"
+#include "cli/interrupt.h"
+#include "cli/version.h"
+#include "troika/base/cores.h"
+#include "troika/device/check/check.h"
+
+namespace troika::cli {
+namespace {
+
+using device::DeviceSpec;
+using device::ProbeEnd;
+using device::ProbeReport;
+
+// What every other device is checked against: opening it runs no code but ours.
+constexpr std::string_view kReference = "cpu";
+
+// Of the program's own file: what another build found out about a device is not believed.
+std::string build_stamp() {
+  struct stat facts {};
+  if (stat("/proc/self/exe", &facts) != 0) facts = {};
+  return fmt::format("{} {} {} {}.{:09}", version(), build_commit(), facts.st_size,
+                     facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec);
+}
+
+Result<const device::DeviceType*> find_type(const std::string& name) {
+  std::string known;
+  for (const device::DeviceType& type : device::device_types()) {
+    if (type.name == name) return &type;
+    known += (known.empty() ? "" : ", ") + std::string(type.name);
+  }
+  return make_error(ErrorCode::kNotFound, "no device \"{}\": this build has {}", name, known);
+}
+
+ProbeReport try_here(const device::DeviceType& type, const DeviceSpec& spec,
+                     const std::vector<int>& cores, const ProberOptions& options) {
+  ProbeReport report;
+  device::OpenOptions open_options;
+  open_options.kernels = options.kernels;
+  auto device = type.open(spec, cores, open_options, system_clock());
+  report.opened = device.has_value();
+  report.end = ProbeEnd::kRefused;
+  if (!device) {
+    report.error = device.error();
+    return report;
+  }
+  report.info = (*device)->info();
+  report.end = ProbeEnd::kGood;
+  if (!options.check_reference) return report;
+  auto checked = device::check(**device);
+  if (checked) {
+    report.check = std::move(*checked);
+  } else {
+    report.end = ProbeEnd::kWrong;
+    report.error = checked.error();
+  }
+  return report;
+}
+
+Result<ProbeReport> try_in_child(const DeviceSpec& spec, const std::vector<int>& cores,
+                                 const ProberOptions& options) {
+  const device::DeviceStore store = device_store(cache_folder());
+  device::ProbeRequest request;
+  request.command = {"/proc/self/exe", "probe-device", "--threads", std::to_string(cores.size())};
+  if (!store.folder().empty()) {
+    request.command.insert(request.command.end(), {"--cache", store.folder()});
+  }
+  if (!options.kernels.empty()) {
+    request.command.insert(request.command.end(), {"--kernels", options.kernels});
+  }
+  request.command.emplace_back("--device");
+  request.device = spec.text;
+  request.key = device_key(spec);
+  request.again = options.again;
+  request.cancelled = interrupted;
+  return device::probe(request, store);
+}
+
+}  // namespace
+
+bool TriedDevice::missing() const {
+  const ErrorCode code = report.error.code;
+  return report.end == ProbeEnd::kRefused &&
+         (code == ErrorCode::kNotFound || code == ErrorCode::kUnsupported ||
+          code == ErrorCode::kInvalidArgument);
+}
+
+device::DeviceStore device_store(std::string folder) { return {std::move(folder), build_stamp()}; }
+
+Result<std::vector<TriedDevice>> try_devices(std::string_view device_string,
+                                             const ProberOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<DeviceSpec> specs, device::parse_device_string(device_string));
+  ASSIGN_OR_RETURN(const std::vector<std::vector<int>> cores,
+                   device::assign_cores(specs, allowed_cores(), static_cast<int>(options.threads)));
+  std::vector<TriedDevice> tried;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    ASSIGN_OR_RETURN(const device::DeviceType* const type, find_type(specs[i].name));
+    TriedDevice device;
+    device.name = specs[i].text;
+    if (type->name == kReference) {
+      device.report = try_here(*type, specs[i], cores[i], options);
+    } else {
+      ASSIGN_OR_RETURN(device.report, try_in_child(specs[i], cores[i], options));
+    }
+    tried.push_back(std::move(device));
+  }
+  return tried;
+}
+
+Result<std::string> usable_devices(const std::string& device_string, const ProberOptions& options,
+                                   Console& console) {
+  ASSIGN_OR_RETURN(const std::vector<DeviceSpec> specs, device::parse_device_string(device_string));
+  const bool only_reference = std::all_of(
+      specs.begin(), specs.end(), [](const DeviceSpec& spec) { return spec.name == kReference; });
+  if (only_reference) return device_string;
+  ASSIGN_OR_RETURN(const std::vector<TriedDevice> tried, try_devices(device_string, options));
+  std::string usable;
+  const Error* first = nullptr;
+  for (const TriedDevice& device : tried) {
+    if (device.good()) {
+      usable += (usable.empty() ? "" : ",") + device.name;
+    } else if (first == nullptr) {
+      first = &device.report.error;
+    }
+  }
+  if (usable.empty()) return tl::unexpected<Error>(*first);
+  for (const TriedDevice& device : tried) {
+    if (device.good()) continue;
+    console.warn(fmt::format("going on without {}: {}", device.name, device.report.error.message));
+  }
+  return usable;
+}
+
+}  // namespace troika::cli
