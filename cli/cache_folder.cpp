@@ -39,7 +39,7 @@ std::string cache_folder() {
   return cache_folder([](const char* name) -> const char* { return std::getenv(name); });
 }
 
-Status check_writable(const std::string& folder) {
+Status check_folder_writable(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {

@@ -15,6 +15,6 @@ std::string cache_folder(const Environment& environment);
 std::string cache_folder();
 
 // Whether files can be made there; makes the folder. kIo with the reason.
-Status check_writable(const std::string& folder);
+Status check_folder_writable(const std::string& folder);
 
 }  // namespace troika::cli

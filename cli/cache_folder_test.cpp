@@ -36,10 +36,10 @@ TEST(CacheFolder, TellsWhetherItCanBeWritten) {
   std::string base = (std::filesystem::temp_directory_path() / "troika-cache-XXXXXX").string();
   ASSERT_NE(mkdtemp(base.data()), nullptr);
   const std::string folder = base + "/a/b";
-  EXPECT_TRUE(check_writable(folder).has_value());
+  EXPECT_TRUE(check_folder_writable(folder).has_value());
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   for (const std::string& bad : {std::string("/proc/none"), std::string("/dev/null/x")}) {
-    const Status status = check_writable(bad);
+    const Status status = check_folder_writable(bad);
     ASSERT_FALSE(status.has_value());
     EXPECT_EQ(status.error().code, ErrorCode::kIo);
     EXPECT_NE(status.error().message.find(bad), std::string::npos);

@@ -5,6 +5,7 @@
 
 #include "cli/cache_folder.h"
 #include "cli/device_report.h"
+#include "cli/drill.h"
 #include "cli/json_output.h"
 #include "cli/machine.h"
 #include "cli/options.h"
@@ -28,7 +29,7 @@ Cache examine_cache() {
   cache.folder = cache_folder();
   if (cache.folder.empty()) {
     cache.problem = "none: set TROIKA_CACHE, or HOME, to a folder";
-  } else if (const Status writable = check_writable(cache.folder); !writable) {
+  } else if (const Status writable = check_folder_writable(cache.folder); !writable) {
     cache.problem = writable.error().message;
   }
   return cache;
@@ -162,12 +163,18 @@ class Doctor final : public Verb {
                "LLAMA_ARG_DEVICE");
     flags.integer("-t,--threads", threads_, kThreadRange,
                   "Cores of all devices together (default: every core)", "LLAMA_ARG_THREADS");
+    flags.toggle(
+        "--drill", drill_,
+        "Break a device on purpose in every way, at load, in a prompt and in an answer, and "
+        "see whether the answer goes on");
     flags.begin_group("Output");
     flags.toggle("--json", json_, "Print one JSON object");
-    flags.set_examples("  troika doctor\n  troika doctor --device openvino --json\n");
+    flags.set_examples(
+        "  troika doctor\n  troika doctor --device openvino --json\n  troika doctor --drill\n");
   }
 
   Status run(Console& console) override {
+    if (drill_) return drill(console, json_);
     ProberOptions options;
     options.threads = std::max<int64_t>(threads_, 0);
     options.again = true;
@@ -205,6 +212,7 @@ class Doctor final : public Verb {
   std::string devices_;
   int64_t threads_ = 0;
   bool json_ = false;
+  bool drill_ = false;
 };
 
 }  // namespace

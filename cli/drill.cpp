@@ -1,0 +1,67 @@
+#include "cli/drill.h"
+
+#include "cli/default_model.h"
+#include "cli/device_prober.h"
+#include "cli/interrupt.h"
+#include "cli/json_output.h"
+#include "cli/text.h"
+#include "troika/base/cores.h"
+#include "troika/engine/drill.h"
+
+namespace troika::cli {
+namespace {
+
+Status probe_uncached(const std::string& device) {
+  ProberOptions options;
+  options.again = true;
+  ASSIGN_OR_RETURN(const auto tried, try_devices(device, options));
+  const TriedDevice& one = tried.front();
+  if (one.good()) return {};
+  return tl::unexpected<Error>(one.report.error);
+}
+
+std::string row(const engine::DrillResult& result) {
+  return fmt::format("{:<14} {:<8} {:<7} {:>6.1f} s  {}\n", result.fault, result.when,
+                     result.passed ? "ok" : "FAILED", to_seconds(result.took),
+                     printable(result.outcome));
+}
+
+}  // namespace
+
+Status drill(Console& console, bool json) {
+  ASSIGN_OR_RETURN(const std::string path, model_path(""));
+  engine::DrillOptions options;
+  options.load = [path] { return model::Model::load(path, {}); };
+  ASSIGN_OR_RETURN(const model::Model model, options.load());
+  options.prompt = model.tokenizer().encode("The capital of France is", false);
+  options.cores = allowed_cores();
+  options.probe = probe_uncached;
+  options.cancelled = [] { return interrupted(); };
+  Status written;
+  if (!json) {
+    RETURN_IF_ERROR(console.print(fmt::format("{:<14} {:<8} {:<7} {:>8}  {}\n", "fault", "when",
+                                              "answer", "took", "what was said")));
+  }
+  ASSIGN_OR_RETURN(const auto results,
+                   engine::run_drill(options, [&](const engine::DrillResult& result) {
+                     if (!json && written) written = console.print(row(result));
+                   }));
+  RETURN_IF_ERROR(written);
+  size_t failed = 0;
+  Json rows = Json::array();
+  for (const engine::DrillResult& result : results) {
+    failed += result.passed ? 0 : 1;
+    rows.push_back({{"fault", result.fault},
+                    {"when", result.when},
+                    {"devices", result.devices},
+                    {"passed", result.passed},
+                    {"outcome", result.outcome},
+                    {"took_s", to_seconds(result.took)}});
+  }
+  if (json) RETURN_IF_ERROR(print_json(console, rows, 2));
+  if (failed == 0) return {};
+  return make_error(ErrorCode::kDeviceFailed, "{} of {} faults ended an answer or changed it",
+                    failed, results.size());
+}
+
+}  // namespace troika::cli
