@@ -5,7 +5,8 @@
 namespace troika::engine {
 namespace {
 
-constexpr Duration kPatience = std::chrono::milliseconds(500);
+// Long enough for a machine that does much else.
+constexpr Duration kPatience = std::chrono::seconds(3);
 
 struct DrillCase {
   std::string fault;  // as in a device string
