@@ -49,7 +49,9 @@ void TraceFields::begin(int64_t event) {
 
 void TraceFields::set(TraceScope scope, std::string_view key, json value) {
   for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i].scope == scope && kNames[i].key == key) values_[i] = std::move(value);
+    if (kNames[i].scope != scope || kNames[i].key != key) continue;
+    values_[i] = std::move(value);
+    return;
   }
 }
 

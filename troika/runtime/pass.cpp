@@ -109,7 +109,7 @@ class Pass {
     TimePoint last_progress = system_clock().now();
     size_t finished = count_finished();
     while (true) {
-      const Status done = fence.wait(policy);
+      Status done = fence.wait(policy);
       if (done || fence.timeline->failed()) return done;
       policy.predicted = Duration::zero();
       const size_t now_finished = count_finished();
