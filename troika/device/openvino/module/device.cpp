@@ -87,7 +87,7 @@ class OpenVinoDevice final : public Device {
     DeviceStats stats = queue_.stats();
     stats.copies = counters_->copies;
     stats.copy_bytes = counters_->copy_bytes;
-    stats.own_bytes = compiler_.constant_bytes() + counters_->buffer_bytes;
+    stats.own_bytes = compiler_.bytes() + counters_->buffer_bytes;
     return stats;
   }
   void abandon(Error reason) override { queue_.abandon(std::move(reason)); }
@@ -128,7 +128,6 @@ class OpenVinoDevice final : public Device {
       } else {
         ASSIGN_OR_RETURN(auto stage, compiler_.compile(program, segment));
         part.graph = std::make_unique<GraphTask>(program, segment, std::move(stage), counters_);
-        part.graph->warm_up();
       }
       kernel->parts.push_back(std::move(part));
     }
@@ -190,7 +189,7 @@ DeviceInfo describe(const OpenVinoOptions& options, const PluginState& plugin) {
       {"activations", options.int8_activations ? "int8"
                       : stands_in              ? "f32"
                                                : "f16"},
-      {"graphs", plugin.fixed_rows ? "one for each length" : "one for all lengths"},
+      {"longest graph", fmt::format("{} rows", plugin.most_rows)},
       {"host operators", fmt::format("Embed, RopeTable, KvWrite, Attention, GatherRows: {} kernels "
                                      "on the device's thread",
                                      cpu::available_kernels().front()->name)},

@@ -34,19 +34,6 @@ GraphTask::~GraphTask() {
   for (const Request& request : requests_) forget(request);
 }
 
-void GraphTask::warm_up() {
-  ov::InferRequest request = stage_->model.create_infer_request();
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    // One row does: weights are packed once for all lengths.
-    const bool fixed = stage_->model.input(i).get_partial_shape().is_static();
-    const size_t rows = fixed ? static_cast<size_t>(max_rows_) : 1;
-    ov::Tensor zeros(ov::element::f32, {rows, static_cast<size_t>(inputs_[i].width)});
-    std::memset(zeros.data(), 0, zeros.get_byte_size());
-    request.set_input_tensor(i, zeros);
-  }
-  request.infer();
-}
-
 bool GraphTask::is_contiguous(const TensorView& view, const Port& port) const {
   return max_rows_ == 1 || view.row_stride == row_bytes(port.width);
 }
@@ -92,23 +79,29 @@ void GraphTask::forget(const Request& request) {
 
 GraphTask::Request GraphTask::bind(const Bindings& bindings) {
   Request bound;
-  bound.request = stage_->model.create_infer_request();
+  std::vector<std::byte*> memory;
   for (size_t i = 0; i < port_count(); ++i) {
-    const TensorView& memory = view(bindings, i);
     const bool is_input = i < inputs_.size();
-    bound.views.push_back(memory);
-    ov::Tensor tensor;
-    if (!is_contiguous(memory, port(i)) || (!is_input && overwrites_input(bindings, i))) {
-      tensor = own_tensor(port(i));
-      (is_input ? bound.before : bound.after).push_back({i, tensor});
-    } else {
-      const ov::Shape shape = {static_cast<size_t>(max_rows_), static_cast<size_t>(port(i).width)};
-      tensor = ov::Tensor(ov::element::f32, shape, memory.data);
+    bound.views.push_back(view(bindings, i));
+    memory.push_back(view(bindings, i).data);
+    if (!is_contiguous(view(bindings, i), port(i)) ||
+        (!is_input && overwrites_input(bindings, i))) {
+      ov::Tensor own = own_tensor(port(i));
+      memory.back() = static_cast<std::byte*>(own.data());
+      (is_input ? bound.before : bound.after).push_back({i, std::move(own)});
     }
-    if (is_input) {
-      bound.request.set_input_tensor(i, tensor);
-    } else {
-      bound.request.set_output_tensor(i - inputs_.size(), tensor);
+  }
+  for (int64_t first = 0; first < max_rows_; first += stage_->rows) {
+    bound.blocks.push_back(stage_->model.create_infer_request());
+    for (size_t i = 0; i < port_count(); ++i) {
+      const int64_t width = port(i).width;
+      const ov::Shape shape = {static_cast<size_t>(stage_->rows), static_cast<size_t>(width)};
+      const ov::Tensor rows(ov::element::f32, shape, memory[i] + first * row_bytes(width));
+      if (i < inputs_.size()) {
+        bound.blocks.back().set_input_tensor(i, rows);
+      } else {
+        bound.blocks.back().set_output_tensor(i - inputs_.size(), rows);
+      }
     }
   }
   return bound;
@@ -145,7 +138,7 @@ void GraphTask::run(const Bindings& bindings, int64_t n_rows) {
               n_rows, bytes);
     count(copy, n_rows);
   }
-  bound.request.infer();
+  for (ov::InferRequest& block : bound.blocks) block.infer();
   for (const Copy& copy : bound.after) {
     const TensorView& memory = view(bindings, copy.port);
     const int64_t bytes = row_bytes(port(copy.port).width);

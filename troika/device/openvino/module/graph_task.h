@@ -28,10 +28,7 @@ class GraphTask {
   GraphTask(const GraphTask&) = delete;
   GraphTask& operator=(const GraphTask&) = delete;
 
-  // Lets OpenVINO do what it puts off to the first run. Throws what it throws.
-  void warm_up();
-
-  // Computes `max_rows` rows; what lies beyond `n_rows` is padding. Throws what OpenVINO throws.
+  // Computes all rows; what lies beyond `n_rows` is padding. Throws what OpenVINO throws.
   void run(const Bindings& bindings, int64_t n_rows);
 
  private:
@@ -44,10 +41,10 @@ class GraphTask {
     size_t port = 0;
     ov::Tensor own;  // [max_rows, width]
   };
-  // A request with its tensors set: kept, since the memory of a task is mostly the same every time.
+  // Requests with their tensors set: kept, since the memory of a task is mostly the same each time.
   struct Request {
-    std::vector<TensorView> views;  // of inputs, then of outputs
-    ov::InferRequest request;
+    std::vector<TensorView> views;         // of inputs, then of outputs
+    std::vector<ov::InferRequest> blocks;  // of as many rows as the graph has, one after another
     std::vector<Copy> before;
     std::vector<Copy> after;
     uint64_t last_use = 0;

@@ -14,6 +14,9 @@ namespace {
 
 // Inputs in one group share a scale where they are rounded to 8 bits; as many as weights do.
 constexpr uint64_t kInt8Group = 32;
+// Longer graphs are no faster on the CPU plug-in, and what lies between their operators would be
+// held by each of them.
+constexpr int64_t kCpuRows = 64;
 constexpr size_t kMaxMessage = 400;
 
 bool has_npu(ov::Core& core) {
@@ -25,9 +28,11 @@ bool has_npu(ov::Core& core) {
 }
 
 ov::AnyMap cpu_options(const OpenVinoOptions& options) {
+  const int threads = thread_count(options);
   return {
-      ov::num_streams(1),
-      ov::inference_num_threads(thread_count(options)),
+      // Without a stream a graph runs on the thread that calls it and keeps no threads of its own.
+      ov::num_streams(threads == 1 ? 0 : 1),
+      ov::inference_num_threads(threads),
       // It would move the threads that call it.
       ov::hint::enable_cpu_pinning(false),
       ov::hint::inference_precision(ov::element::f32),
@@ -54,8 +59,7 @@ Result<std::unique_ptr<PluginState>> open_here(const OpenVinoOptions& options) {
                                state->plugin, state->chip, cpu::available_kernels().front()->name);
   if (state->plugin == "CPU") {
     state->compile_options = cpu_options(options);
-    // One graph for all lengths is as fast as one for each, and holds the weights once.
-    state->fixed_rows = false;
+    state->most_rows = kCpuRows;
   } else {
     state->weights = WeightForm::kHalf;
   }

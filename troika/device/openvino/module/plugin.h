@@ -10,6 +10,10 @@
 
 namespace troika::device::openvino {
 
+// Task lengths that a device is asked for; the last is the longest that there is.
+inline constexpr int64_t kStandardRows[] = {1, 32, 64, 128, 256, 512, 1024};
+inline constexpr int64_t kMaxStandardRows = 1024;
+
 // Runs `body` on a thread bound to `cores` (to none if empty), and waits for it: threads that
 // OpenVINO starts take over the affinity of the thread that makes it start them.
 void run_on_cores(const std::vector<int>& cores, const std::function<void()>& body);
@@ -26,7 +30,8 @@ struct PluginState {
   std::string version;  // OpenVINO's and the processor's: what compiled graphs depend on
   std::string chip;     // the plug-in's name of the device that it computes on
   ov::AnyMap compile_options;
-  bool fixed_rows = true;  // a graph for each standard length; else one graph serves all
+  // The longest graph; longer tasks run it several times.
+  int64_t most_rows = kMaxStandardRows;
   WeightForm weights = WeightForm::kBlocks;
 };
 

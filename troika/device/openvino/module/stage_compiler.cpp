@@ -1,5 +1,6 @@
 #include "troika/device/openvino/module/stage_compiler.h"
 
+#include <algorithm>
 #include <cstring>
 #include <sstream>
 
@@ -48,51 +49,64 @@ Result<std::shared_ptr<CompiledStage>> StageCompiler::compile(const Program& pro
                                                               const Segment& segment) {
   GraphForm form;
   form.weights = plugin_.weights;
-  form.fixed_rows = plugin_.fixed_rows;
-  form.max_rows = plugin_.fixed_rows ? program.max_rows : kMaxStandardRows;
+  form.rows = std::min(program.max_rows, plugin_.most_rows);
   const std::string description = describe_graph(program, segment, form, by_address);
   if (const auto found = stages_.find(description); found != stages_.end()) {
     if (auto stage = found->second.lock()) return stage;
   }
+  const GraphBytes bytes = graph_bytes(program, segment, form);
   auto stage = std::make_shared<CompiledStage>();
-  ASSIGN_OR_RETURN(stage->model, load_or_compile(program, segment, form));
-  stage->constant_bytes = openvino::constant_bytes(program, segment, form);
+  stage->rows = form.rows;
+  stage->bytes = bytes.weights + bytes.between;
+  if (auto loaded = load(program, segment, form)) {
+    stage->model = std::move(*loaded);
+    stage->bytes += bytes.weights;  // it came with weights of its own
+  } else {
+    ASSIGN_OR_RETURN(stage->model, compile_and_keep(program, segment, form));
+  }
   std::erase_if(stages_, [](const auto& entry) { return entry.second.expired(); });
   stages_[description] = stage;
   return stage;
 }
 
-Result<ov::CompiledModel> StageCompiler::load_or_compile(const Program& program,
-                                                         const Segment& segment,
-                                                         const GraphForm& form) {
-  ov::Core& core = plugin_.core;
-  std::string identity;
-  if (store_.enabled()) {
-    identity = fmt::format("{}\n{}\n{}", plugin_.version, describe(plugin_.compile_options),
-                           describe_graph(program, segment, form, by_content));
+// What a stored graph must have in common with the one that is wanted.
+std::string StageCompiler::identity(const Program& program, const Segment& segment,
+                                    const GraphForm& form) const {
+  return fmt::format("{}\n{}\n{}", plugin_.version, describe(plugin_.compile_options),
+                     describe_graph(program, segment, form, by_content));
+}
+
+std::optional<ov::CompiledModel> StageCompiler::load(const Program& program, const Segment& segment,
+                                                     const GraphForm& form) {
+  if (!store_.enabled()) return std::nullopt;
+  const auto stored = store_.find(identity(program, segment, form));
+  if (!stored) return std::nullopt;
+  try {
+    std::istringstream stream(*stored);
+    return plugin_.core.import_model(stream, plugin_.plugin, plugin_.compile_options);
+  } catch (const std::exception&) {
+    return std::nullopt;  // whole, yet not to OpenVINO's liking: compiled again and replaced
   }
-  if (const auto stored = store_.find(identity)) {
-    try {
-      std::istringstream stream(*stored);
-      return core.import_model(stream, plugin_.plugin, plugin_.compile_options);
-    } catch (const std::exception&) {
-      // Whole, yet not to OpenVINO's liking: compiled again and replaced.
-    }
-  }
-  ASSIGN_OR_RETURN(const auto graph, build_graph(program, segment, form));
-  ov::CompiledModel model = core.compile_model(graph, plugin_.plugin, plugin_.compile_options);
+}
+
+Result<ov::CompiledModel> StageCompiler::compile_and_keep(const Program& program,
+                                                          const Segment& segment,
+                                                          const GraphForm& form) {
+  ASSIGN_OR_RETURN(const auto graph, build_graph(program, segment, form, weights_));
+  ov::CompiledModel model =
+      plugin_.core.compile_model(graph, plugin_.plugin, plugin_.compile_options);
   if (store_.enabled()) {
     std::ostringstream stream;
     model.export_model(stream);
-    store_.keep(identity, stream.str());
+    store_.keep(identity(program, segment, form), stream.str());
   }
   return model;
 }
 
-int64_t StageCompiler::constant_bytes() const {
-  int64_t bytes = 0;
+int64_t StageCompiler::bytes() const {
+  int64_t bytes = weights_.bytes();
   for (const auto& [description, weak] : stages_) {
-    if (const auto stage = weak.lock()) bytes += stage->constant_bytes;
+    if (const auto stage = weak.lock()) bytes += stage->bytes;
   }
   return bytes;
 }

@@ -122,16 +122,19 @@ WeightSlice slice_of(const graph::Graph& graph, const Op& op) {
 
 class Builder {
  public:
-  Builder(const Program& program, const Segment& segment, const GraphForm& form)
-      : program_(program), graph_(*program.graph), segment_(segment), form_(form) {}
+  Builder(const Program& program, const Segment& segment, const GraphForm& form,
+          WeightStore& weights)
+      : program_(program),
+        graph_(*program.graph),
+        segment_(segment),
+        form_(form),
+        weights_(weights) {}
 
   Result<std::shared_ptr<ov::Model>> build() {
     ov::ParameterVector parameters;
-    const ov::Dimension rows =
-        form_.fixed_rows ? ov::Dimension(form_.max_rows) : ov::Dimension(1, form_.max_rows);
     for (const size_t input : segment_.inputs) {
       const TensorId id = program_.tensors[input];
-      const ov::PartialShape shape{rows, ov::Dimension(graph_.tensor(id).width)};
+      const ov::PartialShape shape{form_.rows, graph_.tensor(id).width};
       parameters.push_back(std::make_shared<op::v0::Parameter>(ov::element::f32, shape));
       values_[id] = parameters.back();
     }
@@ -182,21 +185,19 @@ class Builder {
   }
 
   Value mat_mul(const Op& op) {
-    const WeightSlice slice = slice_of(graph_, op);
+    const auto weight = weights_.prepare(slice_of(graph_, op), form_.weights);
     const Value x = input(op, 0);
-    const Value out = product(x, weight_node(slice, form_.weights));
-    const int64_t block = offset_block(slice, form_.weights);
-    if (block == 0) return out;
-    return add(out,
-               product(block_sums(op.inputs[0], x, slice.k / block, block), offset_node(slice)));
+    const Value out = product(x, weight_node(weight));
+    if (!weight->offsets) return out;
+    return add(out, product(block_sums(op.inputs[0], x, weight->k), offset_node(weight)));
   }
 
   // Products that read the same tensor share the sums.
-  Value block_sums(TensorId id, const Value& x, int64_t blocks, int64_t block) {
+  Value block_sums(TensorId id, const Value& x, int64_t k) {
     const auto found = block_sums_.find(id);
     if (found != block_sums_.end()) return found->second;
-    const Value sums =
-        std::make_shared<op::v1::ReduceSum>(reshape(x, {blocks, block}), integers({-1}), false);
+    const Value sums = std::make_shared<op::v1::ReduceSum>(
+        reshape(x, {k / kWeightBlock, kWeightBlock}), integers({-1}), false);
     return block_sums_.emplace(id, sums).first->second;
   }
 
@@ -204,6 +205,7 @@ class Builder {
   const graph::Graph& graph_;
   const Segment& segment_;
   const GraphForm& form_;
+  WeightStore& weights_;
   std::map<TensorId, Value> values_;
   std::map<TensorId, Value> block_sums_;
 };
@@ -211,18 +213,18 @@ class Builder {
 }  // namespace
 
 Result<std::shared_ptr<ov::Model>> build_graph(const Program& program, const Segment& segment,
-                                               const GraphForm& form) {
-  return Builder(program, segment, form).build();
+                                               const GraphForm& form, WeightStore& weights) {
+  return Builder(program, segment, form, weights).build();
 }
 
-int64_t constant_bytes(const Program& program, const Segment& segment, const GraphForm& form) {
-  int64_t bytes = 0;
+GraphBytes graph_bytes(const Program& program, const Segment& segment, const GraphForm& form) {
+  const graph::Graph& graph = *program.graph;
+  GraphBytes bytes;
   for (const graph::OpId id : segment.ops) {
-    const Op& op = program.graph->op(id);
-    if (op.kind == OpKind::kRmsNorm) bytes += op.weight->bytes();
-    if (op.kind == OpKind::kMatMul) {
-      bytes += weight_node_bytes(slice_of(*program.graph, op), form.weights);
-    }
+    const Op& op = graph.op(id);
+    bytes.between += form.rows * graph.tensor(op.output).width * int64_t{sizeof(float)};
+    if (op.kind == OpKind::kMatMul)
+      bytes.weights += prepared_bytes(slice_of(graph, op), form.weights);
   }
   return bytes;
 }
@@ -236,8 +238,8 @@ std::string describe_graph(const Program& program, const Segment& segment, const
     const size_t n = numbers.emplace(id, numbers.size()).first->second;
     return fmt::format(" {}:{}", n, graph.tensor(id).width);
   };
-  std::string text = fmt::format("rows {}{}; weights {}\nin", form.fixed_rows ? "" : "1-",
-                                 form.max_rows, static_cast<int>(form.weights));
+  std::string text =
+      fmt::format("rows {}; weights {}\nin", form.rows, static_cast<int>(form.weights));
   for (const size_t input : segment.inputs) text += number(program.tensors[input]);
   for (const graph::OpId id : segment.ops) {
     const Op& op = graph.op(id);

@@ -14,18 +14,21 @@ namespace troika::device::openvino {
 
 struct GraphForm {
   WeightForm weights = WeightForm::kBlocks;
-  // Rows of every input: fixed, or any number from 1 to this.
-  int64_t max_rows = 1;
-  bool fixed_rows = true;
+  int64_t rows = 1;  // of every input
 };
 
 // A graph whose inputs and outputs have the order of the segment's. Throws what OpenVINO throws;
 // errors of ours come as a Result.
 Result<std::shared_ptr<ov::Model>> build_graph(const Program& program, const Segment& segment,
-                                               const GraphForm& form);
+                                               const GraphForm& form, WeightStore& weights);
 
-// What its weights take once compiled, about.
-int64_t constant_bytes(const Program& program, const Segment& segment, const GraphForm& form);
+// Memory of a graph once compiled, about: weights in the order that its kernels want, and what lies
+// between its operators.
+struct GraphBytes {
+  int64_t weights = 0;
+  int64_t between = 0;
+};
+GraphBytes graph_bytes(const Program& program, const Segment& segment, const GraphForm& form);
 
 // A text that is the same for segments that give the same graph. `weight_name` gives each weight's
 // identity.

@@ -1,0 +1,75 @@
+// Weights in the arrangement in which OpenVINO takes them.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "troika/base/result.h"
+#include "troika/model/weights.h"
+
+namespace troika::device::openvino {
+
+// How products hold their weights.
+enum class WeightForm {
+  // As stored, 4 or 8 bits with a scale for each block of 32; plain types as FP32. Exact.
+  kBlocks,
+  // FP16: an NPU's compiler expands blocks to that anyway, and takes much longer over it.
+  kHalf,
+};
+
+// Outputs [n_begin, n_begin + n) and inputs [k_begin, k_begin + k) of a weight.
+struct WeightSlice {
+  const model::Weight* weight = nullptr;
+  int64_t n_begin = 0;
+  int64_t n = 0;
+  int64_t k_begin = 0;
+  int64_t k = 0;
+};
+
+// kUnsupported for a slice that cuts a block; kInvalidArgument for one outside the weight.
+Status check_slice(const WeightSlice& slice);
+
+// Memory as aligned as OpenVINO wants it, or it would copy.
+struct AlignedDelete {
+  void operator()(std::byte* memory) const { ::operator delete[](memory, kAlignment); }
+  static constexpr std::align_val_t kAlignment{64};
+};
+using AlignedBytes = std::unique_ptr<std::byte[], AlignedDelete>;
+
+// What the elements of `values` are.
+enum class ValueType { kInt4, kInt8, kHalf, kFloat };
+
+// W[n, k] = values * scales + offsets, where scales and offsets are those of blocks of 32 along K.
+struct PreparedWeight {
+  int64_t n = 0;
+  int64_t k = 0;
+  ValueType type = ValueType::kFloat;
+  AlignedBytes values;   // [n, k]; 4 bits: the even one of two in the low half of a byte
+  AlignedBytes scales;   // floats [n, k / 32]; null: none
+  AlignedBytes offsets;  // floats [n, k / 32]; null: none
+  int64_t bytes = 0;     // of all three
+};
+
+inline constexpr int64_t kWeightBlock = 32;
+
+// What PreparedWeight::bytes would be.
+int64_t prepared_bytes(const WeightSlice& slice, WeightForm form);
+
+// Prepares each slice once, for as long as somebody holds it.
+class WeightStore {
+ public:
+  // The slice must have passed check_slice(); its weight stays where it is while the result lives.
+  std::shared_ptr<const PreparedWeight> prepare(const WeightSlice& slice, WeightForm form);
+
+  // Of all that is held.
+  int64_t bytes() const;
+
+ private:
+  std::map<std::string, std::weak_ptr<const PreparedWeight>> weights_;
+};
+
+}  // namespace troika::device::openvino
