@@ -2,7 +2,7 @@
 // kind; outside its own folder a device is a name in the registry and a set of facts.
 //
 // Life of a piece of work: compile() once (slow), then submit() any number of times (asynchronous,
-// in order), each giving a Fence; stats() tells afterwards when it ran.
+// in order), each giving a Fence; times() tells afterwards when it ran.
 //
 // Threads: compile(), submit(), times() and stats() are called from one control thread at a time.
 // Errors come as Results or through the fence; no exception leaves a device's folder.
