@@ -104,10 +104,19 @@ Result<plan::Plan> Engine::State::plan_by_rates() {
     return std::find_if(rates.begin(), rates.end(),
                         [&](const auto& entry) { return entry.first == name; });
   };
+  plan::DefaultPlanOptions plan_options;
+  if (!options.split.empty()) {
+    ASSIGN_OR_RETURN(plan_options.split, plan::parse_split(options.split, devices.size()));
+  }
   const bool all_known = std::all_of(devices.begin(), devices.end(), [&](const auto& device) {
     return known(device->info().name) != rates.end();
   });
-  if (!all_known && devices.size() > 1) {
+  const auto prescribed = [](const std::optional<plan::SplitRule::Phase>& phase) {
+    return phase && !phase->shares.empty();
+  };
+  const bool needs_rates = devices.size() > 1 && !(prescribed(plan_options.split.prefill) &&
+                                                   prescribed(plan_options.split.decode));
+  if (!all_known && needs_rates) {
     ASSIGN_OR_RETURN(const auto measured, runtime::measure_rates(graph, devices, {}));
     rates.clear();
     for (size_t i = 0; i < devices.size(); ++i) {
@@ -118,15 +127,11 @@ Result<plan::Plan> Engine::State::plan_by_rates() {
   std::vector<plan::DeviceRates> own;
   for (const auto& device : devices) {
     infos.push_back(device->info());
-    own.push_back(devices.size() > 1 ? known(device->info().name)->second : plan::DeviceRates{});
+    own.push_back(needs_rates ? known(device->info().name)->second : plan::DeviceRates{1, 1});
   }
-  plan::DefaultPlanOptions plan_options;
   plan_options.max_rows = options.batch_rows;
   plan_options.kv_type = kv_type_name(options.kv_type);
   plan_options.least_share = options.force_all ? kForcedShare : 0;
-  if (!options.split.empty()) {
-    ASSIGN_OR_RETURN(plan_options.split, plan::parse_split(options.split, devices.size()));
-  }
   return plan::default_plan(graph, infos, own, plan_options);
 }
 

@@ -197,8 +197,13 @@ Plan default_plan(const graph::Graph& graph, std::span<const device::DeviceInfo>
   Plan plan = single_device_plan(graph, infos.front().name, options.max_rows, options.kv_type);
   plan.devices.clear();
   for (const device::DeviceInfo& info : infos) plan.devices.push_back(info.name);
-  plan.reason = fmt::format("shares by measured rates; prefill {}; decode {}", describe(prefill),
-                            describe(decode));
+  const auto prescribed = [](const std::optional<SplitRule::Phase>& rule) {
+    return rule && !rule->shares.empty();
+  };
+  const bool all_prescribed = prescribed(options.split.prefill) && prescribed(options.split.decode);
+  plan.reason = fmt::format("shares {}; prefill {}; decode {}",
+                            all_prescribed ? "as asked for" : "by measured rates",
+                            describe(prefill), describe(decode));
   plan.buckets.clear();
   const auto last = static_cast<int32_t>(graph.n_layers - 1);
   for (const auto& [rows, phase] : {std::pair{kDecodeRows, &decode}, {kManyRows, &between}}) {

@@ -168,15 +168,21 @@ class Pass {
                (context_.options.patience > std::chrono::seconds(1) ? kPatienceFactor : 1));
   }
 
+  // All are found out before any is lost: who waits for a lost one would look as if it ran.
   void abandon_hanging(Duration after) {
+    std::vector<LostDevice> hanging;
     for (size_t i = 0; i < tasks().size(); ++i) {
       if (!is_running(i)) continue;
       const auto device = static_cast<size_t>(tasks()[i].device);
-      const auto reason =
-          make_error(ErrorCode::kDeviceFailed, "device {} hangs: {} has not finished in {:.1f} s",
-                     context_.devices[device]->info().name, tasks()[i].name, to_seconds(after));
+      hanging.push_back({device,
+                         {ErrorCode::kDeviceFailed,
+                          fmt::format("device {} hangs: {} has not finished in {:.1f} s",
+                                      context_.devices[device]->info().name, tasks()[i].name,
+                                      to_seconds(after))}});
+    }
+    for (const LostDevice& one : hanging) {
       context_.spoiled->store(true, std::memory_order_release);
-      context_.lose(device, reason.value());
+      context_.lose(one.index, one.reason);
     }
   }
 
