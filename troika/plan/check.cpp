@@ -203,8 +203,9 @@ Status check_rows(const RowsBucket& bucket, int64_t last) {
                      std::all_of(bucket.chunks.begin(), bucket.chunks.end(),
                                  [](int64_t rows) { return rows > 0 && rows <= kMaxPlanRows; });
   // The last size repeats: too small a one would make too many.
-  const int64_t most = bucket.chunks.empty() ? 1 : bucket.max_rows / bucket.chunks.back();
-  if (!sound || most > static_cast<int64_t>(kMaxChunks)) {
+  const bool few = bucket.chunks.empty() || (sound && bucket.max_rows / bucket.chunks.back() <=
+                                                          static_cast<int64_t>(kMaxChunks));
+  if (!sound || !few) {
     return make_error(ErrorCode::kInvalidData,
                       "plan: bucket of {} rows: chunks must have 1 to {} rows and be {} at most, "
                       "and in_flight must not be negative",
