@@ -53,7 +53,7 @@ Json answer_json(const LoadedEngine& loaded, const std::vector<model::TokenId>& 
   json["seed"] = options.sampling.seed;
   json["context"] = effective.context;
   json["threads"] = effective.threads;
-  json["kv_type"] = std::string(kv_type_name(effective.kv_type));
+  json["kv_type"] = std::string(device::to_string(effective.kv_type));
   Json memory = Json::object();
   for (const auto& [owner, bytes] : engine.memory()) memory[owner] = bytes;
   json["memory_bytes"] = std::move(memory);

@@ -63,7 +63,7 @@ class Bench final : public Verb {
     flags.ubatch = setting.ubatch;
     flags.batch = setting.ubatch;
     flags.context = matrix.context();
-    flags.key_type = kv_type_name(setting.kv_type);
+    flags.key_type = device::to_string(setting.kv_type);
     ASSIGN_OR_RETURN(LoadedEngine loaded, load_engine(model_, flags, console));
     ASSIGN_OR_RETURN(const Peak peak, peaks_.of(loaded.engine->options().threads));
     for (const BenchTest& test : matrix.tests) {

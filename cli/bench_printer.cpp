@@ -104,7 +104,7 @@ class MarkdownPrinter final : public BenchPrinter {
       titles.emplace_back(title);
       cells.push_back(std::move(cell));
     };
-    if (show_kv_) add("type_k", std::string(kv_type_name(row.setting.kv_type)));
+    if (show_kv_) add("type_k", std::string(device::to_string(row.setting.kv_type)));
     if (show_ubatch_) add("n_ubatch", fmt::format("{}", row.setting.ubatch));
     const Statistics speed = statistics(row.tokens_per_second());
     add("test", row.test.name());

@@ -79,7 +79,7 @@ Json to_json(const BenchRow& row) {
           {"devices", row.devices},
           {"kernels", row.kernels},
           {"activations", "f32"},
-          {"kv_type", std::string(kv_type_name(row.setting.kv_type))},
+          {"kv_type", std::string(device::to_string(row.setting.kv_type))},
           {"n_ubatch", row.setting.ubatch},
           {"model_type", row.model_type},
           {"model_size", row.model_size},

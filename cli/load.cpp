@@ -104,7 +104,7 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
   console.note("plan: " + result.engine->plan().reason);
   console.note(fmt::format("loaded in {:.0f} ms; context {} tokens, KV {}, {} threads",
                            to_ms(result.load_time), effective.context,
-                           kv_type_name(effective.kv_type), effective.threads));
+                           device::to_string(effective.kv_type), effective.threads));
   for (const auto& [owner, bytes] : result.engine->memory()) {
     console.note(
         fmt::format("memory: {:<14} {:9.1f} MiB", owner, static_cast<double>(bytes) / (1 << 20)));

@@ -85,10 +85,6 @@ Result<device::KvType> parse_kv_type(std::string_view what, std::string_view nam
                     in_quotes(name));
 }
 
-std::string_view kv_type_name(device::KvType type) {
-  return type == device::KvType::kF32 ? "f32" : "f16";
-}
-
 Result<engine::EngineOptions> EngineFlags::resolve(const model::HyperParameters& model) const {
   engine::EngineOptions options;
   options.devices = devices == "none" || (devices.empty() && plan_path.empty()) ? "cpu" : devices;

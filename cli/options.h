@@ -66,7 +66,6 @@ struct SamplingFlags {
 
 // Parses "f32" or "f16"; `what` names the flag in the error.
 Result<device::KvType> parse_kv_type(std::string_view what, std::string_view name);
-std::string_view kv_type_name(device::KvType type);
 
 // Every core, however the user says it: -1 as llama.cpp's default, 0, or nothing.
 inline constexpr IntegerRange kThreadRange{-1, 1024};

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "troika/device/cpu/aligned_floats.h"
 #include "troika/device/cpu/kernels/kernels.h"
 #include "troika/device/cpu/step.h"
 #include "troika/device/result_check.h"
@@ -20,17 +21,6 @@ namespace {
 constexpr int64_t kStandardRows[] = {1, 32, 128, 512};
 // Quantized weights come in blocks of so many; a cut along K must not split one.
 constexpr int64_t kBlock = 32;
-
-// Which part of a stored matrix a product uses. Ordered, to be the key of a map.
-struct Slice {
-  const model::Weight* weight = nullptr;
-  int64_t n_begin = 0;
-  int64_t n = 0;
-  int64_t k_begin = 0;
-  int64_t k = 0;
-
-  auto operator<=>(const Slice&) const = default;
-};
 
 // A slice as the device keeps it: halves, [n][k].
 struct HalfWeight {
@@ -53,11 +43,6 @@ struct HalfKernel final : Kernel {
   std::vector<Part> parts;
 };
 
-// What the cpu's kernels load with aligned instructions.
-struct alignas(64) CacheLine {
-  float values[16] = {};
-};
-
 std::vector<Part> cut_at_products(const Program& program) {
   std::vector<Part> parts;
   bool may_join = false;
@@ -73,7 +58,7 @@ std::vector<Part> cut_at_products(const Program& program) {
   return parts;
 }
 
-Result<HalfWeight> round_weight(const Slice& slice) {
+Result<HalfWeight> round_weight(const graph::WeightSlice& slice) {
   constexpr uint16_t kInfinity = 0x7c00;
   const model::Weight& weight = *slice.weight;
   HalfWeight rounded{slice.n, slice.k, {}};
@@ -106,7 +91,7 @@ float dot(const float* a, const float* b, int64_t k) {
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-class HalfDevice final : public Device {
+class HalfDevice final : public QueuedDevice {
  public:
   HalfDevice(DeviceInfo info, const Clock& clock)
       : info_(std::move(info)),
@@ -134,26 +119,19 @@ class HalfDevice final : public Device {
     }
   }
 
-  Result<Fence> submit(const Kernel& kernel, const Bindings& bindings, std::span<const Fence> waits,
-                       const SubmitOptions& options) override {
-    return queue_.submit(kernel, bindings, waits, options);
-  }
-  TaskTimes times(const Fence& fence) const override { return queue_.times(fence); }
   DeviceStats stats() const override {
     DeviceStats stats = queue_.stats();
-    const size_t scratch =
-        scratch_.size() * sizeof(CacheLine) + (inputs_.size() + weight_row_.size()) * sizeof(float);
-    stats.own_bytes = static_cast<int64_t>(scratch);
+    stats.own_bytes = scratch_.bytes() +
+                      static_cast<int64_t>((inputs_.size() + weight_row_.size()) * sizeof(float));
     for (const auto& [slice, held] : weights_) {
       if (const auto weight = held.lock()) stats.own_bytes += weight->bytes();
     }
     return stats;
   }
-  void abandon(Error reason) override { queue_.abandon(std::move(reason)); }
-  bool lost() const override { return queue_.lost(); }
-  bool stuck() const override { return queue_.stuck(); }
 
  private:
+  WorkQueue& queue() override { return queue_; }
+
   Result<std::unique_ptr<Kernel>> make_kernel(const Program& program) {
     auto kernel = std::make_unique<HalfKernel>();
     kernel->program = program;
@@ -162,16 +140,14 @@ class HalfDevice final : public Device {
       const graph::Op& op = program.graph->op(part.program.ops.front());
       if (op.kind != graph::OpKind::kMatMul) {
         part.steps = cpu::make_steps(part.program);
-        const int64_t floats = cpu::scratch_floats(part.steps, part.program, kernels_);
-        grow(scratch_, floats / 16 + 1);
+        scratch_.reserve(cpu::scratch_floats(part.steps, part.program, kernels_));
         continue;
       }
-      const int64_t n = program.graph->tensor(op.output).width;
-      const int64_t k = program.graph->tensor(op.inputs[0]).width;
-      ASSIGN_OR_RETURN(part.weight, held_weight({op.weight, op.n_begin, n, op.k_begin, k}));
+      const graph::WeightSlice slice = graph::weight_slice(*program.graph, op);
+      ASSIGN_OR_RETURN(part.weight, held_weight(slice));
       part.program.outputs = {op.output};  // of the check after the product
-      grow(inputs_, program.max_rows * k);
-      grow(weight_row_, k);
+      grow(inputs_, program.max_rows * slice.k);
+      grow(weight_row_, slice.k);
     }
     return kernel;
   }
@@ -182,7 +158,7 @@ class HalfDevice final : public Device {
   }
 
   // Kernels of all lengths share a slice; it goes with the last of them.
-  Result<std::shared_ptr<const HalfWeight>> held_weight(const Slice& slice) {
+  Result<std::shared_ptr<const HalfWeight>> held_weight(const graph::WeightSlice& slice) {
     std::erase_if(weights_, [](const auto& entry) { return entry.second.expired(); });
     std::weak_ptr<const HalfWeight>& held = weights_[slice];
     if (auto weight = held.lock()) return weight;
@@ -196,7 +172,7 @@ class HalfDevice final : public Device {
   Status run(const HalfKernel& kernel, const Bindings& bindings) {
     for (const Part& part : kernel.parts) {
       if (part.weight == nullptr) {
-        run_steps(part, bindings);
+        cpu::run_steps(part.steps, *part.program.graph, kernels_, bindings, scratch_.data());
         continue;
       }
       RETURN_IF_ERROR(run_product(part, bindings));
@@ -204,18 +180,6 @@ class HalfDevice final : public Device {
       RETURN_IF_ERROR(check_finite(info_.name, part.program, bindings));
     }
     return check_finite(info_.name, kernel.program, bindings);
-  }
-
-  void run_steps(const Part& part, const Bindings& bindings) {
-    cpu::StepContext context;
-    context.graph = part.program.graph;
-    context.bindings = &bindings;
-    context.kernels = &kernels_;
-    context.scratch = scratch_.front().values;
-    for (const cpu::Step& step : part.steps) {
-      const int64_t chunks = cpu::chunk_count(step, context);
-      for (int64_t chunk = 0; chunk < chunks; ++chunk) cpu::run_chunk(step, context, chunk);
-    }
   }
 
   Status run_product(const Part& part, const Bindings& bindings) {
@@ -256,15 +220,14 @@ class HalfDevice final : public Device {
 
   static TensorView view_of(const Program& program, const Bindings& bindings,
                             graph::TensorId tensor) {
-    const auto found = std::find(program.tensors.begin(), program.tensors.end(), tensor);
-    return bindings.tensors[static_cast<size_t>(found - program.tensors.begin())];
+    return bindings.tensors[program.index_of(tensor)];
   }
 
   const DeviceInfo info_;
   const cpu::KernelTable& kernels_ = *cpu::available_kernels().front();
-  std::map<Slice, std::weak_ptr<const HalfWeight>> weights_;
-  std::vector<CacheLine> scratch_;  // of the cpu's steps
-  std::vector<float> inputs_;       // of the running product, [max_rows][k]
+  std::map<graph::WeightSlice, std::weak_ptr<const HalfWeight>> weights_;
+  cpu::AlignedFloats scratch_;  // of the cpu's steps
+  std::vector<float> inputs_;   // of the running product, [max_rows][k]
   std::vector<float> weight_row_;
   WorkQueue queue_;  // last: its worker uses all of the above
 };

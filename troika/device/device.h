@@ -75,6 +75,11 @@ struct BatchView {
   int64_t first_logit_row = 0;          // kGatherRows writes them from this row of its output on
   std::byte* kv = nullptr;              // the KV cache, laid out by `kv_layout`
   KvLayout kv_layout;
+
+  // Of a tensor that has a row for each token, or for each row of wanted logits.
+  int64_t row_count(graph::RowCount rows) const {
+    return rows == graph::RowCount::kTokens ? n_rows : static_cast<int64_t>(logit_rows.size());
+  }
 };
 
 // A piece of the graph that one task computes: operators in order. `tensors` lists everything that
@@ -89,6 +94,9 @@ struct Program {
   // Of a product the input stays in place and the weight streams past it, on devices that can
   // choose.
   bool input_stationary = false;
+
+  // Where a tensor stands in `tensors`; tensors.size() if it does not.
+  size_t index_of(graph::TensorId tensor) const;
 };
 
 // A compiled Program. Belongs to the device that compiled it and must not outlive it.

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace troika::device {
 
@@ -16,6 +17,7 @@ namespace troika::device {
 inline constexpr int64_t kKvBlockTokens = 32;
 
 enum class KvType { kF32, kF16 };
+std::string_view to_string(KvType type);  // "f32", "f16"
 
 inline constexpr int64_t kv_type_bytes(KvType type) { return type == KvType::kF32 ? 4 : 2; }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "troika/base/clock.h"
@@ -78,6 +79,24 @@ class WorkQueue {
   bool abandoned_ = false;
   bool stuck_ = false;
   std::thread worker_;  // last: it uses all of the above
+};
+
+// A device that is a WorkQueue: submit() and what follows from it are the queue's.
+class QueuedDevice : public Device {
+ public:
+  Result<Fence> submit(const Kernel& kernel, const Bindings& bindings, std::span<const Fence> waits,
+                       const SubmitOptions& options) final {
+    return queue().submit(kernel, bindings, waits, options);
+  }
+  TaskTimes times(const Fence& fence) const final { return queue().times(fence); }
+  void abandon(Error reason) final { queue().abandon(std::move(reason)); }
+  bool lost() const final { return queue().lost(); }
+  bool stuck() const final { return queue().stuck(); }
+
+ private:
+  // The device's last member, since its worker uses all the others.
+  virtual WorkQueue& queue() = 0;
+  const WorkQueue& queue() const { return const_cast<QueuedDevice*>(this)->queue(); }
 };
 
 }  // namespace troika::device

@@ -16,10 +16,6 @@ namespace {
 // Each device's part of a product that is cut, if all are to take part.
 constexpr double kForcedShare = 0.1;
 
-std::string_view kv_type_name(device::KvType type) {
-  return type == device::KvType::kF32 ? "f32" : "f16";
-}
-
 std::string names(const std::vector<std::unique_ptr<device::Device>>& devices) {
   std::string text;
   for (const auto& device : devices) text += (text.empty() ? "" : ", ") + device->info().name;
@@ -130,7 +126,7 @@ Result<plan::Plan> Engine::State::plan_by_rates() {
     own.push_back(needs_rates ? known(device->info().name)->second : plan::DeviceRates{1, 1});
   }
   plan_options.max_rows = options.batch_rows;
-  plan_options.kv_type = kv_type_name(options.kv_type);
+  plan_options.kv_type = device::to_string(options.kv_type);
   plan_options.least_share = options.force_all ? kForcedShare : 0;
   return plan::default_plan(graph, infos, own, plan_options);
 }
@@ -138,10 +134,11 @@ Result<plan::Plan> Engine::State::plan_by_rates() {
 Result<plan::Plan> Engine::State::make_plan() {
   if (!options.plan) return plan_by_rates();
   RETURN_IF_ERROR(plan::check(*options.plan, graph));
-  if (options.plan->kv_type != kv_type_name(options.kv_type)) {
+  if (options.plan->kv_type != device::to_string(options.kv_type)) {
     return make_error(ErrorCode::kInvalidArgument,
                       "the plan is for a KV cache of {}, not {}: use --cache-type-k {}",
-                      options.plan->kv_type, kv_type_name(options.kv_type), options.plan->kv_type);
+                      options.plan->kv_type, device::to_string(options.kv_type),
+                      options.plan->kv_type);
   }
   // A pass never has more rows than the plan knows.
   options.batch_rows = std::min(options.batch_rows, options.plan->buckets.back().max_rows);

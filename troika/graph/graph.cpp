@@ -63,6 +63,26 @@ Result<Graph> build(const model::Model& model) {
                     wanted, known);
 }
 
+TensorId Graph::memory_of(TensorId id) const {
+  while (tensor(id).window_of >= 0) id = tensor(id).window_of;
+  return id;
+}
+
+bool Graph::overlap(TensorId a, TensorId b) const {
+  if (memory_of(a) != memory_of(b)) return false;
+  const auto begin_of = [this](TensorId id) {
+    int64_t begin = 0;
+    for (; tensor(id).window_of >= 0; id = tensor(id).window_of) begin += tensor(id).window_begin;
+    return begin;
+  };
+  return begin_of(a) < begin_of(b) + tensor(b).width && begin_of(b) < begin_of(a) + tensor(a).width;
+}
+
+WeightSlice weight_slice(const Graph& graph, const Op& product) {
+  return {product.weight, product.n_begin, graph.tensor(product.output).width, product.k_begin,
+          graph.tensor(product.inputs[0]).width};
+}
+
 Graph first_layers(const Graph& graph, int64_t n_layers) {
   Graph cut = graph;
   cut.n_layers = std::min(n_layers, graph.n_layers);

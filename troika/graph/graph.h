@@ -4,6 +4,7 @@
 // KvWrite and Attention look at positions and sequences. Products are y[M,N] = x[M,K] W[N,K]^T.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -97,7 +98,25 @@ struct Graph {
 
   const Op& op(OpId id) const { return ops[static_cast<size_t>(id)]; }
   const Tensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
+
+  // The tensor whose memory it is: itself, unless it is a window.
+  TensorId memory_of(TensorId id) const;
+  // Whether two tensors have elements in common, under whatever names.
+  bool overlap(TensorId a, TensorId b) const;
 };
+
+// The part of a weight that a product uses: outputs [n_begin, n_begin + n) and inputs
+// [k_begin, k_begin + k). Ordered, to be the key of a map.
+struct WeightSlice {
+  const model::Weight* weight = nullptr;
+  int64_t n_begin = 0;
+  int64_t n = 0;
+  int64_t k_begin = 0;
+  int64_t k = 0;
+
+  auto operator<=>(const WeightSlice&) const = default;
+};
+WeightSlice weight_slice(const Graph& graph, const Op& product);
 
 // The graph of the model's architecture; kUnsupported for one that has no file in arch/.
 Result<Graph> build(const model::Model& model);

@@ -47,11 +47,6 @@ class Grouping {
   }
 
  private:
-  static TensorId memory_of(const graph::Graph& graph, TensorId id) {
-    const graph::Tensor& tensor = graph.tensor(id);
-    return tensor.window_of >= 0 ? tensor.window_of : id;
-  }
-
   Range columns_of(TensorId id) const {
     const graph::Tensor& tensor = cut_.graph.tensor(id);
     // A tensor that only orders has one place.
@@ -69,7 +64,7 @@ class Grouping {
   std::vector<int32_t> needs(const graph::Op& op) const {
     std::vector<int32_t> tasks;
     for (const TensorId input : op.inputs) {
-      collect(writes_[static_cast<size_t>(memory_of(cut_.graph, input))], columns_of(input), tasks);
+      collect(writes_[static_cast<size_t>(cut_.graph.memory_of(input))], columns_of(input), tasks);
     }
     if (op.kind == OpKind::kAttention) {
       // All earlier blocks' keys: whose they are is known only when the pass runs.
@@ -184,7 +179,7 @@ class Grouping {
   }
 
   void record(const graph::Op& op, int32_t task) {
-    writes_[static_cast<size_t>(memory_of(cut_.graph, op.output))].push_back(
+    writes_[static_cast<size_t>(cut_.graph.memory_of(op.output))].push_back(
         {columns_of(op.output), task});
     if (op.kind == OpKind::kKvWrite) {
       kv_writes_[static_cast<size_t>(op.layer)].push_back(
@@ -203,10 +198,7 @@ class Grouping {
 
 // What others than the task itself read, windows of it included.
 void find_outputs(const graph::Graph& graph, std::vector<Task>& tasks) {
-  const auto memory_of = [&](TensorId id) {
-    const TensorId of = graph.tensor(id).window_of;
-    return static_cast<size_t>(of >= 0 ? of : id);
-  };
+  const auto memory_of = [&](TensorId id) { return static_cast<size_t>(graph.memory_of(id)); };
   // The only task that reads a tensor by the name it was written by: kNoTask if none, kSeveral.
   constexpr int32_t kSeveral = -2;
   std::vector<int32_t> reader(graph.tensors.size(), kNoTask);

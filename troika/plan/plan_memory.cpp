@@ -88,10 +88,7 @@ class Placer {
     life_of(cut_.graph.logits).to_the_end = true;
   }
 
-  Life& life_of(TensorId id) {
-    const TensorId of = cut_.graph.tensor(id).window_of;
-    return lives_[static_cast<size_t>(of >= 0 ? of : id)];
-  }
+  Life& life_of(TensorId id) { return lives_[static_cast<size_t>(cut_.graph.memory_of(id))]; }
 
   void replay() {
     for (const Task& task : tasks_) {

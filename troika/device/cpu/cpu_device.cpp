@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "troika/base/cpu_name.h"
+#include "troika/device/cpu/aligned_floats.h"
 #include "troika/device/cpu/kernels/kernels.h"
 #include "troika/device/cpu/step.h"
 #include "troika/device/cpu/team.h"
@@ -13,36 +14,14 @@ namespace {
 
 // More than any machine has cores: a bound on what is asked of the system.
 constexpr int kMaxThreads = 4096;
-constexpr size_t kScratchAlignment = 64;
 
 struct CpuKernel final : Kernel {
   const graph::Graph* graph = nullptr;
   std::vector<Step> steps;
 };
 
-class AlignedFloats {
- public:
-  // Grows to `count` floats; what was there is lost.
-  void reserve(int64_t count) {
-    if (count <= size_) return;
-    storage_.resize(static_cast<size_t>(count) + kScratchAlignment / sizeof(float));
-    size_ = count;
-  }
-  int64_t bytes() const { return size_ * static_cast<int64_t>(sizeof(float)); }
-  float* data() {
-    const auto address = reinterpret_cast<uintptr_t>(storage_.data());
-    const uintptr_t aligned =
-        (address + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
-    return storage_.data() + (aligned - address) / sizeof(float);
-  }
-
- private:
-  std::vector<float> storage_;
-  int64_t size_ = 0;
-};
-
 // The queue's worker runs a task as member 0 of the team.
-class CpuDevice final : public Device {
+class CpuDevice final : public QueuedDevice {
  public:
   CpuDevice(DeviceInfo info, const KernelTable& kernels, const std::vector<int>& cores, int threads,
             const Clock& clock)
@@ -69,21 +48,15 @@ class CpuDevice final : public Device {
     return kernel;
   }
 
-  Result<Fence> submit(const Kernel& kernel, const Bindings& bindings, std::span<const Fence> waits,
-                       const SubmitOptions& options) override {
-    return queue_.submit(kernel, bindings, waits, options);
-  }
-  TaskTimes times(const Fence& fence) const override { return queue_.times(fence); }
   DeviceStats stats() const override {
     DeviceStats stats = queue_.stats();
     for (const AlignedFloats& scratch : scratch_) stats.own_bytes += scratch.bytes();
     return stats;
   }
-  void abandon(Error reason) override { queue_.abandon(std::move(reason)); }
-  bool lost() const override { return queue_.lost(); }
-  bool stuck() const override { return queue_.stuck(); }
 
  private:
+  WorkQueue& queue() override { return queue_; }
+
   void run(const CpuKernel& kernel, const Bindings& bindings) {
     StepContext shared;
     shared.graph = kernel.graph;
@@ -110,19 +83,7 @@ class CpuDevice final : public Device {
 }  // namespace
 
 Result<std::unique_ptr<Device>> open(const CpuOptions& options, const Clock& clock) {
-  const std::span<const KernelTable* const> available = available_kernels();
-  const KernelTable* kernels = available.front();
-  if (!options.kernels.empty()) {
-    kernels = find_kernels(options.kernels);
-    if (kernels == nullptr) {
-      std::string names;
-      for (const KernelTable* table : available) {
-        names += (names.empty() ? "" : ", ") + std::string(table->name);
-      }
-      return make_error(ErrorCode::kUnsupported, "no kernels \"{}\" on this machine: it has {}",
-                        options.kernels, names);
-    }
-  }
+  ASSIGN_OR_RETURN(const KernelTable* const kernels, choose_kernels(options.kernels));
   const int threads =
       options.cores.empty() ? options.threads : static_cast<int>(options.cores.size());
   if (threads < 1 || threads > kMaxThreads) {

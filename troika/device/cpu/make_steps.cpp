@@ -10,9 +10,7 @@ using graph::OpKind;
 using graph::TensorId;
 
 TensorIndex index_of(const Program& program, TensorId tensor) {
-  const auto found = std::find(program.tensors.begin(), program.tensors.end(), tensor);
-  return found == program.tensors.end() ? -1
-                                        : static_cast<TensorIndex>(found - program.tensors.begin());
+  return static_cast<TensorIndex>(program.index_of(tensor));
 }
 
 BoundOp bind(const Program& program, const Op& op) {
@@ -23,21 +21,9 @@ BoundOp bind(const Program& program, const Op& op) {
   return bound;
 }
 
-// Whether two tensors share memory: one may be a window of the other, or both of a third.
-bool overlap(const graph::Graph& graph, TensorId a, TensorId b) {
-  const auto root = [&](TensorId id) {
-    const TensorId of = graph.tensor(id).window_of;
-    return of < 0 ? id : of;
-  };
-  const graph::Tensor& first = graph.tensor(a);
-  const graph::Tensor& second = graph.tensor(b);
-  return root(a) == root(b) && first.window_begin < second.window_begin + second.width &&
-         second.window_begin < first.window_begin + first.width;
-}
-
 bool any_overlaps(const Program& program, const std::vector<TensorId>& list, TensorId tensor) {
   return std::any_of(list.begin(), list.end(),
-                     [&](TensorId other) { return overlap(*program.graph, other, tensor); });
+                     [&](TensorId other) { return program.graph->overlap(other, tensor); });
 }
 
 // True if nobody but `reader` reads `tensor`.
@@ -51,7 +37,7 @@ bool read_only_by(const Program& program, TensorId tensor, const Op& reader) {
 
 bool writes(const Program& program, const Step& step, TensorId tensor) {
   return std::any_of(step.ops.begin(), step.ops.end(), [&](const BoundOp& bound) {
-    return overlap(*program.graph, program.tensors[static_cast<size_t>(bound.output)], tensor);
+    return program.graph->overlap(program.tensors[static_cast<size_t>(bound.output)], tensor);
   });
 }
 

@@ -30,9 +30,7 @@ int64_t stride(const StepContext& c, TensorIndex tensor) {
 }
 
 int64_t row_count(const Step& step, const StepContext& c) {
-  return step.rows == graph::RowCount::kTokens
-             ? c.bindings->batch->n_rows
-             : static_cast<int64_t>(c.bindings->batch->logit_rows.size());
+  return c.bindings->batch->row_count(step.rows);
 }
 
 const SequenceView& sequence_of(const BatchView& batch, int64_t row_index) {
@@ -364,6 +362,19 @@ void run_chunk(const Step& step, const StepContext& context, int64_t chunk) {
     case StepKind::kAttention:
       run_attention_chunk(step, context, chunk);
       break;
+  }
+}
+
+void run_steps(const std::vector<Step>& steps, const graph::Graph& graph,
+               const KernelTable& kernels, const Bindings& bindings, float* scratch) {
+  StepContext context;
+  context.graph = &graph;
+  context.bindings = &bindings;
+  context.kernels = &kernels;
+  context.scratch = scratch;
+  for (const Step& step : steps) {
+    const int64_t chunks = chunk_count(step, context);
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) run_chunk(step, context, chunk);
   }
 }
 

@@ -57,4 +57,9 @@ int64_t chunk_count(const Step& step, const StepContext& context);
 // One of them; different chunks of a step may run at the same time.
 void run_chunk(const Step& step, const StepContext& context, int64_t chunk);
 
+// All steps one after another on the calling thread, which has scratch_floats() at `scratch`: for
+// devices that leave some of their operators to the host.
+void run_steps(const std::vector<Step>& steps, const graph::Graph& graph,
+               const KernelTable& kernels, const Bindings& bindings, float* scratch);
+
 }  // namespace troika::device::cpu

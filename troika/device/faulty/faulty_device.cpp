@@ -8,7 +8,6 @@
 #include <optional>
 #include <system_error>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 #include "troika/device/faulty/spoil.h"
@@ -24,9 +23,6 @@ constexpr Duration kSleepSlice = std::chrono::milliseconds(10);
 [[noreturn]] void sleep_for_ever() {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
-
-// The part of a weight that a product uses: weight, n_begin, n, k_begin, k.
-using WeightPart = std::tuple<const model::Weight*, int64_t, int64_t, int64_t, int64_t>;
 
 struct FaultyKernel final : Kernel {
   Program program;
@@ -170,7 +166,7 @@ class FaultyDevice final : public Device {
   const DeviceInfo info_;
   const Fault fault_;
   const Clock& clock_;
-  std::map<WeightPart, std::weak_ptr<const int64_t>> weights_;  // kOutOfMemory
+  std::map<graph::WeightSlice, std::weak_ptr<const int64_t>> weights_;  // kOutOfMemory
   int64_t submitted_ = 0;
   std::atomic<bool> gone_{false};
   mutable std::mutex reason_mutex_;

@@ -9,10 +9,10 @@
 #include <system_error>
 #include <utility>
 
+#include "troika/device/cpu/aligned_floats.h"
 #include "troika/device/cpu/kernels/kernels.h"
 #include "troika/device/cpu/step.h"
 #include "troika/device/result_check.h"
-#include "troika/device/work_queue.h"
 
 namespace troika::device::systolic {
 namespace {
@@ -35,11 +35,6 @@ struct SystolicKernel final : Kernel {
   std::vector<Part> parts;
 };
 
-size_t index_of(const Program& program, graph::TensorId tensor) {
-  const auto found = std::find(program.tensors.begin(), program.tensors.end(), tensor);
-  return static_cast<size_t>(found - program.tensors.begin());
-}
-
 // Products stand alone; what lies between two of them is one part.
 std::vector<Part> cut_at_products(const Program& program) {
   std::vector<Part> parts;
@@ -54,11 +49,6 @@ std::vector<Part> cut_at_products(const Program& program) {
     open = !is_product;
   }
   return parts;
-}
-
-int64_t rows_of(graph::RowCount rows, const BatchView& batch) {
-  return rows == graph::RowCount::kTokens ? batch.n_rows
-                                          : static_cast<int64_t>(batch.logit_rows.size());
 }
 
 class Systolic final : public SystolicDevice {
@@ -91,26 +81,20 @@ class Systolic final : public SystolicDevice {
     }
   }
 
-  Result<Fence> submit(const Kernel& kernel, const Bindings& bindings, std::span<const Fence> waits,
-                       const SubmitOptions& options) override {
-    return queue_.submit(kernel, bindings, waits, options);
-  }
-  TaskTimes times(const Fence& fence) const override { return queue_.times(fence); }
   DeviceStats stats() const override {
     DeviceStats stats = queue_.stats();
-    stats.own_bytes = array_.bytes() + static_cast<int64_t>(scratch_.size() * sizeof(Tile));
+    stats.own_bytes = array_.bytes() + scratch_.bytes();
     for (const auto& [slice, held] : weights_) {
       if (const auto weight = held.lock()) stats.own_bytes += weight->bytes();
     }
     return stats;
   }
-  void abandon(Error reason) override { queue_.abandon(std::move(reason)); }
-  bool lost() const override { return queue_.lost(); }
-  bool stuck() const override { return queue_.stuck(); }
 
   TileCounts counts() const override { return {tiles_.load(), loads_.load()}; }
 
  private:
+  WorkQueue& queue() override { return queue_; }
+
   Result<std::unique_ptr<Kernel>> make_kernel(const Program& program) {
     auto kernel = std::make_unique<SystolicKernel>();
     kernel->program = program;
@@ -120,24 +104,20 @@ class Systolic final : public SystolicDevice {
       const graph::Op& op = program.graph->op(part.program.ops.front());
       if (op.kind != graph::OpKind::kMatMul) {
         part.steps = cpu::make_steps(part.program);
-        const int64_t floats = cpu::scratch_floats(part.steps, part.program, kernels_);
-        const auto tiles = static_cast<size_t>(floats / (kTile * kTile) + 1);
-        scratch_.resize(std::max(scratch_.size(), tiles));
+        scratch_.reserve(cpu::scratch_floats(part.steps, part.program, kernels_));
         continue;
       }
-      const int64_t n = program.graph->tensor(op.output).width;
-      const int64_t k = program.graph->tensor(op.inputs[0]).width;
-      ASSIGN_OR_RETURN(part.weight, tiled({op.weight, op.n_begin, n, op.k_begin, k}));
+      ASSIGN_OR_RETURN(part.weight, tiled(graph::weight_slice(*program.graph, op)));
       array_.reserve(program.max_rows, *part.weight, kernel->stationary);
-      part.input = index_of(program, op.inputs[0]);
-      part.output = index_of(program, op.output);
+      part.input = program.index_of(op.inputs[0]);
+      part.output = program.index_of(op.output);
       part.program.outputs = {op.output};
     }
     return kernel;
   }
 
   // Kernels of all lengths share the tiles of a slice.
-  Result<std::shared_ptr<const TiledWeight>> tiled(const WeightSlice& slice) {
+  Result<std::shared_ptr<const TiledWeight>> tiled(const graph::WeightSlice& slice) {
     std::erase_if(weights_, [](const auto& entry) { return entry.second.expired(); });
     std::weak_ptr<const TiledWeight>& held = weights_[slice];
     if (auto weight = held.lock()) return weight;
@@ -151,7 +131,7 @@ class Systolic final : public SystolicDevice {
     const Part* before = nullptr;
     for (const Part& part : kernel.parts) {
       if (part.weight == nullptr) {
-        run_steps(part, bindings);
+        cpu::run_steps(part.steps, *part.program.graph, kernels_, bindings, scratch_.data());
       } else {
         // Products side by side share their input.
         const bool loaded =
@@ -163,24 +143,12 @@ class Systolic final : public SystolicDevice {
     return check_finite(info_.name, kernel.program, bindings);
   }
 
-  void run_steps(const Part& part, const Bindings& bindings) {
-    cpu::StepContext context;
-    context.graph = part.program.graph;
-    context.bindings = &bindings;
-    context.kernels = &kernels_;
-    context.scratch = &scratch_.front().at[0][0];
-    for (const cpu::Step& step : part.steps) {
-      const int64_t chunks = cpu::chunk_count(step, context);
-      for (int64_t chunk = 0; chunk < chunks; ++chunk) cpu::run_chunk(step, context, chunk);
-    }
-  }
-
   Status run_product(const SystolicKernel& kernel, const Part& part, const Bindings& bindings,
                      bool loaded) {
     const Program& program = kernel.program;
     const graph::Op& op = program.graph->op(part.program.ops.front());
     const graph::Tensor& input = program.graph->tensor(op.inputs[0]);
-    const int64_t rows = rows_of(input.rows, *bindings.batch);
+    const int64_t rows = bindings.batch->row_count(input.rows);
     if (rows > program.max_rows) {
       return make_error(ErrorCode::kInvalidArgument,
                         "device {}: a task of {} rows for a kernel of {} at most", info_.name, rows,
@@ -203,24 +171,13 @@ class Systolic final : public SystolicDevice {
 
   const DeviceInfo info_;
   const cpu::KernelTable& kernels_;
-  std::map<WeightSlice, std::weak_ptr<const TiledWeight>> weights_;
+  std::map<graph::WeightSlice, std::weak_ptr<const TiledWeight>> weights_;
   Array array_;
-  std::vector<Tile> scratch_;  // of the vector unit
+  cpu::AlignedFloats scratch_;  // of the vector unit
   std::atomic<int64_t> tiles_{0};
   std::atomic<int64_t> loads_{0};
   WorkQueue queue_;  // last: its worker uses all of the above
 };
-
-Result<const cpu::KernelTable*> find_kernels(const SystolicOptions& options) {
-  if (options.kernels.empty()) return cpu::available_kernels().front();
-  if (const cpu::KernelTable* found = cpu::find_kernels(options.kernels)) return found;
-  std::string names;
-  for (const cpu::KernelTable* table : cpu::available_kernels()) {
-    names += (names.empty() ? "" : ", ") + std::string(table->name);
-  }
-  return make_error(ErrorCode::kUnsupported, "no kernels \"{}\" on this machine: it has {}",
-                    options.kernels, names);
-}
 
 DeviceInfo describe(const SystolicOptions& options, const cpu::KernelTable& kernels) {
   DeviceInfo info;
@@ -257,7 +214,7 @@ Result<std::unique_ptr<SystolicDevice>> open(const SystolicOptions& options, con
                       "device \"{}\" computes on one core, not {}: write systolic@{}", options.name,
                       options.cores.size(), options.cores.front());
   }
-  ASSIGN_OR_RETURN(const cpu::KernelTable* kernels, find_kernels(options));
+  ASSIGN_OR_RETURN(const cpu::KernelTable* kernels, cpu::choose_kernels(options.kernels));
   try {
     return std::unique_ptr<SystolicDevice>(
         std::make_unique<Systolic>(describe(options, *kernels), *kernels, clock));

@@ -10,8 +10,8 @@
 
 #include "troika/base/clock.h"
 #include "troika/base/result.h"
-#include "troika/device/device.h"
 #include "troika/device/systolic/array.h"
+#include "troika/device/work_queue.h"
 
 namespace troika::device::systolic {
 
@@ -23,7 +23,7 @@ struct SystolicOptions {
 };
 
 // Threads: as Device.
-class SystolicDevice : public Device {
+class SystolicDevice : public QueuedDevice {
  public:
   // Of all tasks since the device was opened.
   virtual TileCounts counts() const = 0;

@@ -70,7 +70,7 @@ class SystolicDeviceTest : public ::testing::Test {
     BatchView batch;
     batch.n_rows = rows;
     const std::array<TensorView, 3> views = {view(z_), view(x_), view(y_)};
-    ASSIGN_OR_RETURN(const Fence fence, device.submit(kernel, {views, &batch}, {}));
+    ASSIGN_OR_RETURN(const Fence fence, device.submit(kernel, {views, &batch}, {}, {}));
     return fence.wait();
   }
 

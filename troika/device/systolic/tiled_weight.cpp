@@ -6,7 +6,7 @@
 
 namespace troika::device::systolic {
 
-Result<TiledWeight> TiledWeight::make(const WeightSlice& slice) {
+Result<TiledWeight> TiledWeight::make(const graph::WeightSlice& slice) {
   constexpr uint16_t kInfiniteHalf = 0x7c00;
   TiledWeight tiled;
   tiled.slice_ = slice;

@@ -6,26 +6,15 @@
 
 #include "troika/base/result.h"
 #include "troika/device/systolic/tile.h"
-#include "troika/model/weights.h"
+#include "troika/graph/graph.h"
 
 namespace troika::device::systolic {
-
-// Outputs [n_begin, n_begin + n) and inputs [k_begin, k_begin + k) of a weight.
-struct WeightSlice {
-  const model::Weight* weight = nullptr;
-  int64_t n_begin = 0;
-  int64_t n = 0;
-  int64_t k_begin = 0;
-  int64_t k = 0;
-
-  auto operator<=>(const WeightSlice&) const = default;
-};
 
 class TiledWeight {
  public:
   // Slow: converts every weight. kUnsupported if one of them is beyond FP16. The slice lies inside
   // the weight and on its quantization blocks.
-  static Result<TiledWeight> make(const WeightSlice& slice);
+  static Result<TiledWeight> make(const graph::WeightSlice& slice);
 
   int64_t n_tiles() const { return tiles_over(slice_.n); }
   int64_t k_tiles() const { return tiles_over(slice_.k); }
@@ -36,7 +25,7 @@ class TiledWeight {
   int64_t bytes() const { return static_cast<int64_t>(tiles_.size() * sizeof(HalfTile)); }
 
  private:
-  WeightSlice slice_;
+  graph::WeightSlice slice_;
   std::vector<HalfTile> tiles_;  // [n_tile][k_tile]
 };
 

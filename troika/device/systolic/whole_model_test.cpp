@@ -57,7 +57,7 @@ class Runner {
     batch.kv = kv_.data();
     batch.kv_layout = layout_;
     const Kernel& kernel = rows == 1 ? *token_kernel_ : *prompt_kernel_;
-    const auto fence = device_.submit(kernel, {views_, &batch}, {});
+    const auto fence = device_.submit(kernel, {views_, &batch}, {}, {});
     const Status done = fence ? fence->wait() : Status(tl::unexpected(fence.error()));
     EXPECT_TRUE(done.has_value()) << done.error().message;
     length_ += rows;

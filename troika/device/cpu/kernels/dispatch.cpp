@@ -53,4 +53,15 @@ const KernelTable* find_kernels(std::string_view name) {
   return nullptr;
 }
 
+Result<const KernelTable*> choose_kernels(std::string_view name) {
+  if (name.empty()) return available_kernels().front();
+  if (const KernelTable* found = find_kernels(name)) return found;
+  std::string names;
+  for (const KernelTable* table : available_kernels()) {
+    names += (names.empty() ? "" : ", ") + std::string(table->name);
+  }
+  return make_error(ErrorCode::kUnsupported, "no kernels \"{}\" on this machine: it has {}", name,
+                    names);
+}
+
 }  // namespace troika::device::cpu

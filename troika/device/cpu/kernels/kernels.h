@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "troika/base/result.h"
 #include "troika/device/kv_layout.h"
 #include "troika/model/rope_pairs.h"
 #include "troika/model/tensor_type.h"
@@ -109,5 +110,8 @@ std::span<const KernelTable* const> available_kernels();
 
 // By name; nullptr if this build or this machine lacks it.
 const KernelTable* find_kernels(std::string_view name);
+// By a name that a user gave, or the fastest if it is empty. kUnsupported with the names that there
+// are.
+Result<const KernelTable*> choose_kernels(std::string_view name);
 
 }  // namespace troika::device::cpu

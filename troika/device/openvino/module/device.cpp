@@ -36,12 +36,7 @@ struct OpenVinoKernel final : Kernel {
   std::vector<Part> parts;
 };
 
-int64_t rows_of(const BatchView& batch, graph::RowCount rows) {
-  return rows == graph::RowCount::kTokens ? batch.n_rows
-                                          : static_cast<int64_t>(batch.logit_rows.size());
-}
-
-class OpenVinoDevice final : public Device {
+class OpenVinoDevice final : public QueuedDevice {
  public:
   OpenVinoDevice(DeviceInfo info, const OpenVinoOptions& options,
                  std::unique_ptr<PluginState> plugin, const Clock& clock)
@@ -78,11 +73,6 @@ class OpenVinoDevice final : public Device {
     return kernel;
   }
 
-  Result<Fence> submit(const Kernel& kernel, const Bindings& bindings, std::span<const Fence> waits,
-                       const SubmitOptions& options) override {
-    return queue_.submit(kernel, bindings, waits, options);
-  }
-  TaskTimes times(const Fence& fence) const override { return queue_.times(fence); }
   DeviceStats stats() const override {
     DeviceStats stats = queue_.stats();
     stats.copies = counters_->copies;
@@ -90,11 +80,10 @@ class OpenVinoDevice final : public Device {
     stats.own_bytes = compiler_.bytes() + counters_->buffer_bytes;
     return stats;
   }
-  void abandon(Error reason) override { queue_.abandon(std::move(reason)); }
-  bool lost() const override { return queue_.lost(); }
-  bool stuck() const override { return queue_.stuck(); }
 
  private:
+  WorkQueue& queue() override { return queue_; }
+
   Result<std::unique_ptr<Kernel>> compile_here(const Program& program) {
     try {
       return compile_parts(program);
@@ -148,7 +137,7 @@ class OpenVinoDevice final : public Device {
 
   static void run_part(const Part& part, const Bindings& bindings) {
     if (part.host != nullptr) return part.host->run(bindings);
-    const int64_t rows = rows_of(*bindings.batch, part.rows);
+    const int64_t rows = bindings.batch->row_count(part.rows);
     if (rows == 0) return;
     const FlushDenormals flush;
     part.graph->run(bindings, rows);

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "troika/device/cpu/aligned_floats.h"
 #include "troika/device/cpu/step.h"
 #include "troika/device/openvino/module/segments.h"
 
@@ -18,7 +19,7 @@ class HostTask {
   const graph::Graph* const graph_;
   const cpu::KernelTable& kernels_;
   std::vector<cpu::Step> steps_;
-  std::vector<float> scratch_;
+  cpu::AlignedFloats scratch_;
 };
 
 }  // namespace troika::device::openvino

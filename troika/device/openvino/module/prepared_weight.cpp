@@ -24,7 +24,7 @@ float half_at(const std::byte* from) {
 }
 
 // The stored bytes of the slice's part of one output.
-const std::byte* row_of(const WeightSlice& slice, int64_t n) {
+const std::byte* row_of(const graph::WeightSlice& slice, int64_t n) {
   const model::Weight& weight = *slice.weight;
   return weight.data + (slice.n_begin + n) * weight.row_bytes() +
          model::row_bytes(weight.type, slice.k_begin);
@@ -51,7 +51,7 @@ void pack_nibbles(const std::byte* from, std::byte* to) {
   }
 }
 
-void prepare_blocks(const WeightSlice& slice, PreparedWeight& weight) {
+void prepare_blocks(const graph::WeightSlice& slice, PreparedWeight& weight) {
   const TensorType type = slice.weight->type;
   const bool nibbles = has_nibbles(type);
   const int64_t blocks = slice.k / kWeightBlock;
@@ -80,7 +80,7 @@ void prepare_blocks(const WeightSlice& slice, PreparedWeight& weight) {
   }
 }
 
-void prepare_floats(const WeightSlice& slice, PreparedWeight& weight) {
+void prepare_floats(const graph::WeightSlice& slice, PreparedWeight& weight) {
   weight.type = ValueType::kFloat;
   weight.values = allocate(weight, slice.n * slice.k * int64_t{sizeof(float)});
   for (int64_t n = 0; n < slice.n; ++n) {
@@ -89,7 +89,7 @@ void prepare_floats(const WeightSlice& slice, PreparedWeight& weight) {
   }
 }
 
-void prepare_halves(const WeightSlice& slice, PreparedWeight& weight) {
+void prepare_halves(const graph::WeightSlice& slice, PreparedWeight& weight) {
   weight.type = ValueType::kHalf;
   weight.values = allocate(weight, slice.n * slice.k * int64_t{sizeof(uint16_t)});
   auto* const halves = reinterpret_cast<uint16_t*>(weight.values.get());
@@ -102,7 +102,7 @@ void prepare_halves(const WeightSlice& slice, PreparedWeight& weight) {
 
 }  // namespace
 
-Status check_slice(const WeightSlice& slice) {
+Status check_slice(const graph::WeightSlice& slice) {
   const model::Weight& weight = *slice.weight;
   if (slice.n_begin < 0 || slice.k_begin < 0 || slice.n < 1 || slice.k < 1 ||
       slice.n > weight.rows - slice.n_begin || slice.k > weight.cols - slice.k_begin) {
@@ -118,7 +118,7 @@ Status check_slice(const WeightSlice& slice) {
   return {};
 }
 
-int64_t prepared_bytes(const WeightSlice& slice, WeightForm form) {
+int64_t prepared_bytes(const graph::WeightSlice& slice, WeightForm form) {
   const TensorType type = slice.weight->type;
   const int64_t weights = slice.n * slice.k;
   if (form == WeightForm::kHalf) return 2 * weights;
@@ -128,14 +128,11 @@ int64_t prepared_bytes(const WeightSlice& slice, WeightForm form) {
   return weights / 2 + (type == TensorType::kQ4_1 ? 2 : 1) * scale_bytes;
 }
 
-std::shared_ptr<const PreparedWeight> WeightStore::prepare(const WeightSlice& slice,
+std::shared_ptr<const PreparedWeight> WeightStore::prepare(const graph::WeightSlice& slice,
                                                            WeightForm form) {
-  const std::string key =
-      fmt::format("{} {} {} {} {} {}", static_cast<const void*>(slice.weight->data), slice.n_begin,
-                  slice.n, slice.k_begin, slice.k, static_cast<int>(form));
-  if (const auto found = weights_.find(key); found != weights_.end()) {
-    if (auto weight = found->second.lock()) return weight;
-  }
+  std::erase_if(weights_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<const PreparedWeight>& held = weights_[{slice, form}];
+  if (auto weight = held.lock()) return weight;
   auto weight = std::make_shared<PreparedWeight>();
   weight->n = slice.n;
   weight->k = slice.k;
@@ -146,8 +143,7 @@ std::shared_ptr<const PreparedWeight> WeightStore::prepare(const WeightSlice& sl
   } else {
     prepare_floats(slice, *weight);
   }
-  std::erase_if(weights_, [](const auto& entry) { return entry.second.expired(); });
-  weights_[key] = weight;
+  held = weight;
   return weight;
 }
 

@@ -5,11 +5,11 @@
 #include <map>
 #include <memory>
 #include <new>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "troika/base/result.h"
-#include "troika/model/weights.h"
+#include "troika/graph/graph.h"
 
 namespace troika::device::openvino {
 
@@ -21,17 +21,8 @@ enum class WeightForm {
   kHalf,
 };
 
-// Outputs [n_begin, n_begin + n) and inputs [k_begin, k_begin + k) of a weight.
-struct WeightSlice {
-  const model::Weight* weight = nullptr;
-  int64_t n_begin = 0;
-  int64_t n = 0;
-  int64_t k_begin = 0;
-  int64_t k = 0;
-};
-
 // kUnsupported for a slice that cuts a block; kInvalidArgument for one outside the weight.
-Status check_slice(const WeightSlice& slice);
+Status check_slice(const graph::WeightSlice& slice);
 
 // Memory as aligned as OpenVINO wants it, or it would copy.
 struct AlignedDelete {
@@ -57,19 +48,19 @@ struct PreparedWeight {
 inline constexpr int64_t kWeightBlock = 32;
 
 // What PreparedWeight::bytes would be.
-int64_t prepared_bytes(const WeightSlice& slice, WeightForm form);
+int64_t prepared_bytes(const graph::WeightSlice& slice, WeightForm form);
 
 // Prepares each slice once, for as long as somebody holds it.
 class WeightStore {
  public:
   // The slice must have passed check_slice(); its weight stays where it is while the result lives.
-  std::shared_ptr<const PreparedWeight> prepare(const WeightSlice& slice, WeightForm form);
+  std::shared_ptr<const PreparedWeight> prepare(const graph::WeightSlice& slice, WeightForm form);
 
   // Of all that is held.
   int64_t bytes() const;
 
  private:
-  std::map<std::string, std::weak_ptr<const PreparedWeight>> weights_;
+  std::map<std::pair<graph::WeightSlice, WeightForm>, std::weak_ptr<const PreparedWeight>> weights_;
 };
 
 }  // namespace troika::device::openvino

@@ -9,30 +9,6 @@ using graph::Op;
 using graph::OpKind;
 using graph::TensorId;
 
-// Columns of the tensor that owns the memory.
-struct Columns {
-  TensorId owner = -1;
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
-Columns columns_of(const graph::Graph& graph, TensorId id) {
-  Columns columns{id, 0, graph.tensor(id).width};
-  while (graph.tensor(columns.owner).window_of >= 0) {
-    const graph::Tensor& window = graph.tensor(columns.owner);
-    columns.begin += window.window_begin;
-    columns.end += window.window_begin;
-    columns.owner = window.window_of;
-  }
-  return columns;
-}
-
-bool overlap(const graph::Graph& graph, TensorId a, TensorId b) {
-  const Columns first = columns_of(graph, a);
-  const Columns second = columns_of(graph, b);
-  return first.owner == second.owner && first.begin < second.end && second.begin < first.end;
-}
-
 bool contains(const std::vector<TensorId>& ids, TensorId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
@@ -43,9 +19,9 @@ bool needs_memory(const Program& program, const Segment& segment, const Op& op) 
   const graph::Graph& graph = *program.graph;
   return std::any_of(segment.ops.begin(), segment.ops.end(), [&](graph::OpId id) {
     const TensorId written = graph.op(id).output;
-    return (written == op.output || overlap(graph, written, op.output)) ||
+    return (written == op.output || graph.overlap(written, op.output)) ||
            std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
-             return input != written && overlap(graph, input, written);
+             return input != written && graph.overlap(input, written);
            });
   });
 }
@@ -77,20 +53,15 @@ class Cutter {
   }
 
  private:
-  size_t index_of(TensorId id) const {
-    const auto& tensors = program_.tensors;
-    return static_cast<size_t>(std::find(tensors.begin(), tensors.end(), id) - tensors.begin());
-  }
-
   bool read_outside(size_t segment, TensorId id) const {
     if (contains(program_.outputs, id)) return true;
     for (const TensorId output : program_.outputs) {
-      if (overlap(graph_, output, id)) return true;
+      if (graph_.overlap(output, id)) return true;
     }
     for (size_t later = segment + 1; later < segments_.size(); ++later) {
       for (const graph::OpId op : segments_[later].ops) {
         for (const TensorId input : graph_.op(op).inputs) {
-          if (input == id || overlap(graph_, input, id)) return true;
+          if (input == id || graph_.overlap(input, id)) return true;
         }
       }
     }
@@ -107,12 +78,12 @@ class Cutter {
       for (const TensorId input : op.inputs) {
         if (contains(written, input) || contains(read, input)) continue;
         read.push_back(input);
-        segment.inputs.push_back(index_of(input));
+        segment.inputs.push_back(program_.index_of(input));
       }
       written.push_back(op.output);
     }
     for (const TensorId id : written) {
-      if (read_outside(index, id)) segment.outputs.push_back(index_of(id));
+      if (read_outside(index, id)) segment.outputs.push_back(program_.index_of(id));
     }
   }
 

@@ -110,16 +110,6 @@ Value rope(const Value& x, const Value& table, const graph::HeadShape& heads) {
   return reshape(out, {heads.n_heads * heads.head_dim});
 }
 
-WeightSlice slice_of(const graph::Graph& graph, const Op& op) {
-  WeightSlice slice;
-  slice.weight = op.weight;
-  slice.n_begin = op.n_begin;
-  slice.n = graph.tensor(op.output).width;
-  slice.k_begin = op.k_begin;
-  slice.k = graph.tensor(op.inputs[0]).width;
-  return slice;
-}
-
 class Builder {
  public:
   Builder(const Program& program, const Segment& segment, const GraphForm& form,
@@ -140,7 +130,7 @@ class Builder {
     }
     for (const graph::OpId id : segment_.ops) {
       const Op& op = graph_.op(id);
-      if (op.kind == OpKind::kMatMul) RETURN_IF_ERROR(check_slice(slice_of(graph_, op)));
+      if (op.kind == OpKind::kMatMul) RETURN_IF_ERROR(check_slice(graph::weight_slice(graph_, op)));
       values_[op.output] = value_of(op);
     }
     ov::ResultVector results;
@@ -185,7 +175,7 @@ class Builder {
   }
 
   Value mat_mul(const Op& op) {
-    const auto weight = weights_.prepare(slice_of(graph_, op), form_.weights);
+    const auto weight = weights_.prepare(graph::weight_slice(graph_, op), form_.weights);
     const Value x = input(op, 0);
     const Value out = product(x, weight_node(weight));
     if (!weight->offsets) return out;
@@ -224,7 +214,7 @@ GraphBytes graph_bytes(const Program& program, const Segment& segment, const Gra
     const Op& op = graph.op(id);
     bytes.between += form.rows * graph.tensor(op.output).width * int64_t{sizeof(float)};
     if (op.kind == OpKind::kMatMul)
-      bytes.weights += prepared_bytes(slice_of(graph, op), form.weights);
+      bytes.weights += prepared_bytes(graph::weight_slice(graph, op), form.weights);
   }
   return bytes;
 }
