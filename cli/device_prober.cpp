@@ -1,10 +1,5 @@
 #include "cli/device_prober.h"
 
-#include <sys/stat.h>
-
-#include <algorithm>
-#include <ctime>
-
 #include "cli/cache_folder.h"
 #include "cli/interrupt.h"
 #include "cli/version.h"
@@ -20,23 +15,6 @@ using device::ProbeReport;
 
 // What every other device is checked against: opening it runs no code but ours.
 constexpr std::string_view kReference = "cpu";
-
-// Of the program's own file: what another build found out about a device is not believed.
-std::string build_stamp() {
-  struct stat facts {};
-  if (stat("/proc/self/exe", &facts) != 0) facts = {};
-  return fmt::format("{} {} {} {}.{:09}", version(), build_commit(), facts.st_size,
-                     facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec);
-}
-
-Result<const device::DeviceType*> find_type(const std::string& name) {
-  std::string known;
-  for (const device::DeviceType& type : device::device_types()) {
-    if (type.name == name) return &type;
-    known += (known.empty() ? "" : ", ") + std::string(type.name);
-  }
-  return make_error(ErrorCode::kNotFound, "no device \"{}\": this build has {}", name, known);
-}
 
 ProbeReport try_here(const device::DeviceType& type, const DeviceSpec& spec,
                      const std::vector<int>& cores, const ProberOptions& options) {
@@ -100,7 +78,7 @@ Result<std::vector<TriedDevice>> try_devices(std::string_view device_string,
                    device::assign_cores(specs, allowed_cores(), static_cast<int>(options.threads)));
   std::vector<TriedDevice> tried;
   for (size_t i = 0; i < specs.size(); ++i) {
-    ASSIGN_OR_RETURN(const device::DeviceType* const type, find_type(specs[i].name));
+    ASSIGN_OR_RETURN(const device::DeviceType* const type, device::find_device_type(specs[i].name));
     TriedDevice device;
     device.name = specs[i].text;
     if (type->name == kReference) {
@@ -113,28 +91,10 @@ Result<std::vector<TriedDevice>> try_devices(std::string_view device_string,
   return tried;
 }
 
-Result<std::string> usable_devices(const std::string& device_string, const ProberOptions& options,
-                                   Console& console) {
-  ASSIGN_OR_RETURN(const std::vector<DeviceSpec> specs, device::parse_device_string(device_string));
-  const bool only_reference = std::all_of(
-      specs.begin(), specs.end(), [](const DeviceSpec& spec) { return spec.name == kReference; });
-  if (only_reference) return device_string;
-  ASSIGN_OR_RETURN(const std::vector<TriedDevice> tried, try_devices(device_string, options));
-  std::string usable;
-  const Error* first = nullptr;
-  for (const TriedDevice& device : tried) {
-    if (device.good()) {
-      usable += (usable.empty() ? "" : ",") + device.name;
-    } else if (first == nullptr) {
-      first = &device.report.error;
-    }
-  }
-  if (usable.empty()) return tl::unexpected<Error>(*first);
-  for (const TriedDevice& device : tried) {
-    if (device.good()) continue;
-    console.warn(fmt::format("going on without {}: {}", device.name, device.report.error.message));
-  }
-  return usable;
+Status probe_device(const std::string& device, const ProberOptions& options) {
+  ASSIGN_OR_RETURN(const auto tried, try_devices(device, options));
+  if (tried.front().good()) return {};
+  return tl::unexpected<Error>(tried.front().report.error);
 }
 
 }  // namespace troika::cli

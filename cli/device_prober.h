@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/console.h"
 #include "troika/device/probe/probe.h"
 #include "troika/device/registry/registry.h"
 
@@ -35,10 +34,8 @@ struct TriedDevice {
 Result<std::vector<TriedDevice>> try_devices(std::string_view device_string,
                                              const ProberOptions& options);
 
-// The devices of a device string that can be relied on, with a warning for each that is left out.
-// The first one's error if none is left. A string that names only `cpu` costs nothing.
-Result<std::string> usable_devices(const std::string& device_string, const ProberOptions& options,
-                                   Console& console);
+// The error of one device, if it is not good: what EngineOptions::probe asks for.
+Status probe_device(const std::string& device, const ProberOptions& options);
 
 // What earlier runs of this build learnt, kept below a cache folder; empty: nothing is.
 device::DeviceStore device_store(std::string folder);

@@ -11,15 +11,6 @@
 namespace troika::cli {
 namespace {
 
-Status probe_uncached(const std::string& device) {
-  ProberOptions options;
-  options.again = true;
-  ASSIGN_OR_RETURN(const auto tried, try_devices(device, options));
-  const TriedDevice& one = tried.front();
-  if (one.good()) return {};
-  return tl::unexpected<Error>(one.report.error);
-}
-
 std::string row(const engine::DrillResult& result) {
   return fmt::format("{:<14} {:<8} {:<7} {:>6.1f} s  {}\n", result.fault, result.when,
                      result.passed ? "ok" : "FAILED", to_seconds(result.took),
@@ -35,7 +26,9 @@ Status drill(Console& console, bool json) {
   ASSIGN_OR_RETURN(const model::Model model, options.load());
   options.prompt = model.tokenizer().encode("The capital of France is", false);
   options.cores = allowed_cores();
-  options.probe = probe_uncached;
+  ProberOptions prober;
+  prober.again = true;
+  options.probe = [prober](const std::string& device) { return probe_device(device, prober); };
   options.cancelled = [] { return interrupted(); };
   Status written;
   if (!json) {

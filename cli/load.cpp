@@ -39,21 +39,6 @@ Result<LoadedModel> load_model(const ModelFlags& flags, bool weights, int64_t th
   return LoadedModel{std::move(*model), system_clock().now() - begin, heap};
 }
 
-namespace {
-
-// Tries a device in a child process first: its driver may crash or hang.
-Status probe_device(const std::string& device, const EngineFlags& flags) {
-  ProberOptions options;
-  options.threads = flags.threads;
-  options.kernels = flags.kernels;
-  ASSIGN_OR_RETURN(const auto tried, try_devices(device, options));
-  const TriedDevice& one = tried.front();
-  if (one.good()) return {};
-  return tl::unexpected<Error>(one.report.error);
-}
-
-}  // namespace
-
 Result<plan::Plan> read_plan(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, read_text(path));
   auto plan = plan::from_json(text);
@@ -79,10 +64,11 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
   options.plan = std::move(plan);
   options.warn = [&console](const std::string& line) { console.warn(line); };
   options.cache_folder = cache_folder();
-  options.build = build_commit();
-  options.probe = [engine_flags](const std::string& device) {
-    return probe_device(device, engine_flags);
-  };
+  options.build = build_stamp();
+  ProberOptions prober;
+  prober.threads = engine_flags.threads;
+  prober.kernels = engine_flags.kernels;
+  options.probe = [prober](const std::string& device) { return probe_device(device, prober); };
   if (engine_flags.context < 0 && options.context == shape.sliding_window) {
     console.hint(
         fmt::format("context: {} tokens, the model's attention window; sliding it is not supported",

@@ -82,6 +82,30 @@ TEST_F(DevicesTest, ACheckIsRememberedAndADamagedMemoryCostsAnother) {
   EXPECT_FALSE(entry(list, "systolic").contains("error"));
 }
 
+TEST_F(DevicesTest, AnAnswerChecksADeviceOnceForEachDriverAndBuild) {
+  const auto answer = [&] {
+    const Outcome outcome = run_here(
+        {"run", "-m", tiny_model(), "--raw", "-p", "Hello", "-n", "1", "--device", "systolic"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  };
+  answer();
+  const fs::path record = fs::directory_iterator(cache_ + "/devices")->path();
+  auto written = fs::last_write_time(record);
+  answer();
+  EXPECT_EQ(fs::last_write_time(record), written) << "checked again";
+  json known = json::parse(std::ifstream(record));
+  for (const char* key : {"version", "build"}) {
+    const std::string right = known[key];
+    known[key] = right + " as it was before";
+    std::ofstream(record) << known;
+    written = fs::last_write_time(record);
+    answer();
+    EXPECT_NE(fs::last_write_time(record), written) << key;
+    known = json::parse(std::ifstream(record));
+    EXPECT_EQ(known[key], right);
+  }
+}
+
 TEST_F(DevicesTest, WithoutACacheEverythingWorks) {
   Command command;
   command.arguments = {"doctor", "--json"};
@@ -104,6 +128,7 @@ TEST_F(DevicesTest, DoctorTellsOfEachDeviceAndTheMachine) {
                            "cache        ok ", "writable", "operator", "mat_mul", "attention"}) {
     EXPECT_THAT(outcome.out, HasSubstr(part));
   }
+  EXPECT_THAT(outcome.out, Not(HasSubstr("faulty")));
   const json report = expect_json(run_here({"doctor", "--json"}));
   for (const char* name : {"cpu", "systolic"}) {
     const json device = entry(report["devices"], name);

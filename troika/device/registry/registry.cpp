@@ -92,16 +92,20 @@ std::span<const DeviceType> device_types() {
   return kTypes;
 }
 
-Result<std::unique_ptr<Device>> open_device(const DeviceSpec& spec, const std::vector<int>& cores,
-                                            const OpenOptions& options, const Clock& clock) {
+Result<const DeviceType*> find_device_type(std::string_view name) {
   std::string known;
   for (const DeviceType& type : device_types()) {
+    if (type.name == name) return &type;
     known += (known.empty() ? "" : ", ") + std::string(type.name);
-    if (type.name != spec.name) continue;
-    RETURN_IF_ERROR(check_wrapping(spec, type));
-    return type.open(spec, cores, options, clock);
   }
-  return make_error(ErrorCode::kNotFound, "no device \"{}\": this build has {}", spec.name, known);
+  return make_error(ErrorCode::kNotFound, "no device \"{}\": this build has {}", name, known);
+}
+
+Result<std::unique_ptr<Device>> open_device(const DeviceSpec& spec, const std::vector<int>& cores,
+                                            const OpenOptions& options, const Clock& clock) {
+  ASSIGN_OR_RETURN(const DeviceType* const type, find_device_type(spec.name));
+  RETURN_IF_ERROR(check_wrapping(spec, *type));
+  return type->open(spec, cores, options, clock);
 }
 
 Result<std::vector<std::unique_ptr<Device>>> open_devices(std::string_view device_string,

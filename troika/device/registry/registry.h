@@ -31,8 +31,10 @@ struct DeviceType {
 };
 
 std::span<const DeviceType> device_types();
+// kNotFound for a name that is not in the registry, with the names that are.
+Result<const DeviceType*> find_device_type(std::string_view name);
 
-// Opens one device. kNotFound for a name that is not in the registry, with the names that are.
+// Opens one device; kNotFound as above.
 Result<std::unique_ptr<Device>> open_device(const DeviceSpec& spec, const std::vector<int>& cores,
                                             const OpenOptions& options,
                                             const Clock& clock = system_clock());
