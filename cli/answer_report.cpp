@@ -1,11 +1,50 @@
 #include "cli/answer_report.h"
 
+#include <algorithm>
+
 namespace troika::cli {
 namespace {
 
-double control_us_per_pass(const runtime::ControlWork& control) {
-  if (control.passes == 0) return 0;
-  return to_us(control.submit + control.wait) / static_cast<double>(control.passes);
+// Part of one core's time, in percent.
+double percent_of_core(Duration cpu, Duration elapsed) {
+  return elapsed > Duration::zero() ? 100 * to_seconds(cpu) / to_seconds(elapsed) : 0;
+}
+
+Json device_json(const engine::DeviceUse& use, Duration elapsed) {
+  return {{"name", use.name},
+          {"share", use.share},
+          {"busy_ms", to_ms(use.busy)},
+          {"wait_ms", to_ms(use.wait)},
+          {"tasks", use.tasks},
+          {"joins", use.joins},
+          {"join_wait_ms", to_ms(use.join_wait)},
+          {"threads", use.threads},
+          {"cpu_ms", to_ms(use.cpu)},
+          {"cpu_percent_of_core", percent_of_core(use.cpu, elapsed)}};
+}
+
+// Every token that was computed alone, and the passes of the prompt.
+Json control_json(const engine::Answer& answer) {
+  const engine::ControlUse& control = answer.control;
+  return {{"submit_ms", to_ms(control.submit)},
+          {"wait_ms", to_ms(control.wait)},
+          {"sample_ms", to_ms(control.sample)},
+          {"percent_of_core", percent_of_core(control.sum(), answer.elapsed)},
+          {"thread_ms", to_ms(control.thread)},
+          {"other_threads_ms", to_ms(control.others)}};
+}
+
+double per_pass_us(Duration time, const engine::ControlUse& control) {
+  return control.passes == 0 ? 0 : to_us(time) / static_cast<double>(control.passes);
+}
+
+std::string device_line(const engine::DeviceUse& use, Duration elapsed) {
+  return fmt::format(
+      "[{}: {:.0f} % of the work, busy {:.0f} ms, waited {:.0f} ms, {:.0f} ms on cores = {:.0f} % "
+      "of {}]\n",
+      use.name, 100 * use.share, to_ms(use.busy), to_ms(use.wait), to_ms(use.cpu),
+      percent_of_core(use.cpu, elapsed) / std::max(use.threads, 1),
+      use.threads > 1 ? fmt::format("{} cores", use.threads) : "a core");
 }
 
 }  // namespace
@@ -14,13 +53,7 @@ Json answer_json(const LoadedEngine& loaded, const std::vector<model::TokenId>& 
                  const engine::GenerateOptions& options, const engine::Answer& answer) {
   Json devices = Json::array();
   for (const engine::DeviceUse& use : answer.devices) {
-    devices.push_back({{"name", use.name},
-                       {"share", use.share},
-                       {"busy_ms", to_ms(use.busy)},
-                       {"wait_ms", to_ms(use.wait)},
-                       {"tasks", use.tasks},
-                       {"joins", use.joins},
-                       {"join_wait_ms", to_ms(use.join_wait)}});
+    devices.push_back(device_json(use, answer.elapsed));
   }
   const engine::Engine& engine = *loaded.engine;
   const engine::EngineOptions& effective = engine.options();
@@ -36,7 +69,9 @@ Json answer_json(const LoadedEngine& loaded, const std::vector<model::TokenId>& 
                {"compile_ms", to_ms(engine.compile_time())},
                {"devices", devices},
                {"plan", engine.plan().reason},
-               {"control_us_per_pass", control_us_per_pass(answer.control)},
+               {"elapsed_ms", to_ms(answer.elapsed)},
+               {"control", control_json(answer)},
+               {"control_us_per_pass", per_pass_us(answer.control.sum(), answer.control)},
                {"gather_bytes", answer.control.gather_bytes}};
   if (options.logprobs > 0) {
     Json positions = Json::array();
@@ -70,13 +105,19 @@ std::string answer_summary(const engine::Answer& answer) {
     line += fmt::format(", {:.1f} tok/s, {:.1f} ms each", answer.decode_tok_s, to_ms(answer.tpot));
   }
   line += fmt::format("; {}]\n", to_string(answer.finish_reason));
-  if (answer.devices.size() < 2) return line;
-  for (const engine::DeviceUse& use : answer.devices) {
-    line += fmt::format("[{}: {:.0f} % of the work, busy {:.0f} ms, waited {:.0f} ms]\n", use.name,
-                        100 * use.share, to_ms(use.busy), to_ms(use.wait));
+  for (const engine::DeviceUse& use : answer.devices) line += device_line(use, answer.elapsed);
+  const engine::ControlUse& control = answer.control;
+  line += fmt::format(
+      "[control: {:.0f} us for each pass ({:.0f} submit, {:.0f} wait, {:.0f} sample), {:.1f} % of "
+      "a core",
+      per_pass_us(control.sum(), control), per_pass_us(control.submit, control),
+      per_pass_us(control.wait, control), per_pass_us(control.sample, control),
+      percent_of_core(control.sum(), answer.elapsed));
+  // Little is what clocks of threads differ by.
+  if (control.others > answer.elapsed / 100) {
+    line += fmt::format("; threads of nobody above: {:.0f} ms", to_ms(control.others));
   }
-  return line + fmt::format("[control: {:.0f} us of a core for each pass]\n",
-                            control_us_per_pass(answer.control));
+  return line + "]\n";
 }
 
 }  // namespace troika::cli

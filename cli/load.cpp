@@ -63,6 +63,7 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
   options.max_logit_rows = max_logit_rows;
   options.plan = std::move(plan);
   options.warn = [&console](const std::string& line) { console.warn(line); };
+  options.note = [&console](const std::string& line) { console.note(line); };
   options.cache_folder = cache_folder();
   options.build = build_stamp();
   ProberOptions prober;
@@ -110,12 +111,7 @@ void warn_of_context(const engine::Engine& engine, Console& console) {
 
 Status save_trace(const engine::Engine& engine, const EngineFlags& flags) {
   if (flags.trace_path.empty()) return {};
-  Trace trace = engine.trace();
-  const std::string& name = engine.model().hyper_parameters().name;
-  trace.title =
-      fmt::format("{}, {}", name.empty() ? "unnamed model" : name, engine.model().type_name());
-  trace.description = engine.plan().reason;
-  return write_chrome_json(trace, flags.trace_path);
+  return write_chrome_json(engine.trace(), flags.trace_path);
 }
 
 }  // namespace troika::cli

@@ -137,6 +137,7 @@ struct DeviceStats {
   Duration polled{};   // the part of it that was spent polling
   int64_t copies = 0;  // of tensors, to or from memory of the device's own
   int64_t copy_bytes = 0;
+  Duration cpu{};         // that its own threads have spent on cores, polling included
   int64_t own_bytes = 0;  // memory that it holds outside the pool: packed weights, compiled graphs
 };
 

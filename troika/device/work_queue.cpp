@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "troika/base/cores.h"
+#include "troika/base/thread_time.h"
 
 namespace troika::device {
 namespace {
@@ -76,7 +77,9 @@ TaskTimes WorkQueue::times(const Fence& fence) const { return times_[fence.value
 
 DeviceStats WorkQueue::stats() const {
   const std::lock_guard lock(mutex_);
-  return stats_;
+  DeviceStats stats = stats_;
+  stats.cpu = cpu_time_of(worker_);
+  return stats;
 }
 
 bool WorkQueue::lost() const {

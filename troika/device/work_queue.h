@@ -34,7 +34,7 @@ class WorkQueue {
   Result<Fence> submit(const Kernel& kernel, const Bindings& bindings, std::span<const Fence> waits,
                        const SubmitOptions& options);
   TaskTimes times(const Fence& fence) const;
-  // `tasks`, `joins`, `waited` and `polled`.
+  // `tasks`, `joins`, `waited`, `polled`, and `cpu` of the worker.
   DeviceStats stats() const;
   void abandon(Error reason);
   bool lost() const;
@@ -78,7 +78,7 @@ class WorkQueue {
   bool stopping_ = false;
   bool abandoned_ = false;
   bool stuck_ = false;
-  std::thread worker_;  // last: it uses all of the above
+  mutable std::thread worker_;  // last: it uses all of the above; mutable for its handle
 };
 
 // A device that is a WorkQueue: submit() and what follows from it are the queue's.

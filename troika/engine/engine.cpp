@@ -94,9 +94,10 @@ std::string_view to_string(FinishReason reason) {
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineOptions& options) {
-  const TimePoint start = system_clock().now();
-  auto state = std::make_unique<State>(std::move(model));
+Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineOptions& options,
+                                               const Clock& clock) {
+  const TimePoint start = clock.now();
+  auto state = std::make_unique<State>(std::move(model), clock);
   State& s = *state;
   s.options = options;
   if (s.options.context == 0) s.options.context = s.model.hyper_parameters().n_ctx_train;
@@ -114,7 +115,7 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineO
                    runtime::KvCache::create(layout, s.options.context, s.pool));
   s.cache.emplace(std::move(cache));
   RETURN_IF_ERROR(s.make_executor());
-  s.compile_time = system_clock().now() - start;
+  s.compile_time = clock.now() - start;
   return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
 
@@ -166,11 +167,10 @@ runtime::Work Engine::work(int64_t rows, int64_t depth) const {
   return state_->executor ? state_->executor->work(rows, depth) : runtime::Work{};
 }
 Trace Engine::trace() const {
-  Trace trace = state_->trace;
-  const Trace latest = state_->executor ? state_->executor->trace() : Trace{};
-  if (trace.devices.empty()) trace.devices = latest.devices;
-  trace.events.insert(trace.events.end(), latest.events.begin(), latest.events.end());
-  trace.title = state_->model.path().substr(state_->model.path().rfind('/') + 1);
+  Trace trace = state_->whole_trace();
+  const std::string& name = state_->model.hyper_parameters().name;
+  trace.title =
+      fmt::format("{}, {}", name.empty() ? "unnamed model" : name, state_->model.type_name());
   trace.description = state_->plan.reason;
   return trace;
 }

@@ -40,13 +40,13 @@ struct EngineOptions {
   std::string kernels;  // name of a cpu kernel table; empty: the fastest
   bool trace = false;   // keep every task's times
   // Who computes what: a plan made before, else a rule (plan/default_plan.h), else shares by rates
-  // that are measured when the engine is made.
+  // that are measured when the engine is made, or remembered from then.
   std::optional<plan::Plan> plan;
   std::string split;
   bool force_all = false;  // each device gets at least a tenth of every product that is cut
   runtime::Sync sync = runtime::Sync::kQueue;
   Duration patience = std::chrono::seconds(10);  // see runtime::ExecutorOptions
-  std::string cache_folder;  // for what is learnt about devices; empty: nothing is remembered
+  std::string cache_folder;  // for what is learnt of devices and rates; empty: nothing is kept
   std::string build;         // names this program in the cache
   // False: devices are taken as checked before.
   bool check = true;
@@ -55,6 +55,8 @@ struct EngineOptions {
   std::function<Status(const std::string& device)> probe;
   // Told of each device that is put aside, in one line; may be empty.
   std::function<void(const std::string&)> warn;
+  // Told, in one line each, what may interest who wants to know more; may be empty.
+  std::function<void(const std::string&)> note;
 };
 
 enum class FinishReason { kStop, kStopString, kLength, kContextFull, kCancelled };
@@ -72,12 +74,28 @@ struct GenerateOptions {
 // What a device did in one answer.
 struct DeviceUse {
   std::string name;
-  double share = 0;  // its part of the multiply-adds, prefill and decode together
+  int threads = 0;   // threads of this machine that compute for it
+  int64_t macs = 0;  // multiply-adds, prefill and decode together
+  double share = 0;  // its part of them
   Duration busy{};
   Duration wait{};  // time between its first and last task when it waited for others
   int64_t tasks = 0;
   int64_t joins = 0;  // tasks that had to wait for another device
   Duration join_wait{};
+  Duration cpu{};  // time on cores of its own threads, polling included
+};
+
+// What the calling thread did, in time on a core, and what is left of the process's.
+struct ControlUse {
+  int64_t passes = 0;
+  Duration submit{};         // checks, block tables, queueing
+  Duration wait{};           // until passes were done
+  Duration sample{};         // choosing tokens
+  Duration thread{};         // the whole calling thread: these, text, and what the caller did
+  Duration others{};         // threads that are neither the caller's nor counted by a device
+  int64_t gather_bytes = 0;  // moved by concatenations that exist only because of cuts
+
+  Duration sum() const { return submit + wait + sample; }
 };
 
 struct Answer {
@@ -92,7 +110,8 @@ struct Answer {
   double prefill_tok_s = 0;        // prompt tokens computed per second
   double decode_tok_s = 0;         // 0 with fewer than two tokens
   std::vector<DeviceUse> devices;  // that computed for it, also those put aside meanwhile
-  runtime::ControlWork control;    // what the calling thread did
+  ControlUse control;
+  Duration elapsed{};  // from the call to the end
 };
 
 class Engine;
@@ -144,7 +163,9 @@ struct NllResult {
 // Threads: calls on an Engine and its Sessions must not overlap.
 class Engine {
  public:
-  static Result<std::unique_ptr<Engine>> create(model::Model model, const EngineOptions& options);
+  // `clock` must outlive the engine.
+  static Result<std::unique_ptr<Engine>> create(model::Model model, const EngineOptions& options,
+                                                const Clock& clock = system_clock());
   ~Engine();
 
   Result<std::unique_ptr<Session>> new_session();
@@ -178,6 +199,7 @@ class Engine {
   std::vector<std::pair<std::string, int64_t>> memory() const;
   // The same rows with what is resident of each: looks at every page.
   std::vector<device::PoolShare> resident_memory() const;
+  // With the model as title and the plan's reason as description.
   Trace trace() const;
 
  private:

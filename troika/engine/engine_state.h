@@ -1,6 +1,7 @@
 // What an Engine holds; shared by the files that implement it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,7 +17,9 @@ namespace troika::engine {
 
 // Declared so that what is used by others is destroyed after them.
 struct Engine::State {
-  explicit State(model::Model loaded) : model(std::move(loaded)) {}
+  State(model::Model loaded, const Clock& the_clock) : clock(the_clock), model(std::move(loaded)) {}
+
+  const Clock& clock;
 
   model::Model model;
   EngineOptions options;
@@ -30,29 +33,41 @@ struct Engine::State {
   std::optional<Error> all_gone;  // set once no device is left; there is no executor then
   // By device, in the order in which they were opened: of passes since reset_uses().
   std::vector<DeviceUse> uses;
-  std::vector<int64_t> use_macs;
-  runtime::ControlWork control;
-  Trace trace;                                                   // of executors that are gone
-  std::vector<std::pair<std::string, plan::DeviceRates>> rates;  // that were measured, by name
+  ControlUse control;
+  std::map<std::string, Duration> cpu_before;  // by device: what is counted already
+  Duration process_before{};
+  Duration thread_before{};
+  Trace trace;                                     // of executors that are gone
+  std::map<std::string, plan::DeviceRates> rates;  // by name of the device
 
   // ---- devices.cpp: devices and the executor that uses them, and what happens when one is lost
   Status open_devices();
   // The plan and its executor, for the devices that are left; devices that fail are put aside.
   Status make_executor();
-  Result<plan::Plan> make_plan();
-  Result<plan::Plan> plan_by_rates();
-  // The user's plan and rule, which were for other devices.
-  void forget_plan();
   // Takes lost devices out, with a warning each. kDeviceFailed if none is left; `cause` if none was
   // lost.
   Status put_lost_aside(const Error& cause);
-  void retire_executor();
   // As Executor::forward, on the devices that are left.
   Result<runtime::Logits> forward(const runtime::Batch& batch);
   // Compiles for passes of `rows` rows; the time counts as compile_time.
   Status prepare(int64_t rows);
+
+  // ---- planning.cpp
+  Result<plan::Plan> make_plan();
+  Result<plan::Plan> plan_by_rates();
+  // Fills `rates` for all devices, if some are not known.
+  Status find_rates();
+  // The user's plan and rule, which were for other devices.
+  void forget_plan();
+
+  // ---- uses.cpp
+  Trace whole_trace() const;
+  void retire_executor();
   void reset_uses();
   void collect_uses();
+  DeviceUse& use_of(const std::string& name);
+
+  // ---- measure.cpp and engine.cpp
   // What time_prefill() and time_decode() measure with.
   std::optional<runtime::SequenceId> bench_sequence;
   std::vector<model::TokenId> measured_tokens;

@@ -41,7 +41,7 @@ Result<NllResult> Engine::score(std::span<const model::TokenId> ids,
                       s.options.context);
   }
   NllResult result;
-  const TimePoint start = system_clock().now();
+  const TimePoint start = s.clock.now();
   s.drop_bench();
   const auto window = static_cast<size_t>(s.options.context);
   const auto piece = static_cast<size_t>(std::min(s.options.batch_rows, s.options.max_logit_rows));
@@ -71,7 +71,7 @@ Result<NllResult> Engine::score(std::span<const model::TokenId> ids,
   }
   s.cache->release(sequence);
   RETURN_IF_ERROR(status);
-  result.elapsed = system_clock().now() - start;
+  result.elapsed = s.clock.now() - start;
   return result;
 }
 
@@ -98,19 +98,19 @@ Result<std::span<const model::TokenId>> Engine::State::prepare_bench(int64_t dep
 Result<Duration> Engine::time_prefill(int64_t rows, int64_t depth) {
   State& s = *state_;
   ASSIGN_OR_RETURN(const auto tokens, s.prepare_bench(depth, rows));
-  const TimePoint start = system_clock().now();
+  const TimePoint start = s.clock.now();
   RETURN_IF_ERROR(s.feed(*s.bench_sequence, tokens, runtime::WantLogits::kLast));
-  return system_clock().now() - start;
+  return s.clock.now() - start;
 }
 
 Result<Duration> Engine::time_decode(int64_t steps, int64_t depth) {
   State& s = *state_;
   ASSIGN_OR_RETURN(const auto tokens, s.prepare_bench(depth, steps));
-  const TimePoint start = system_clock().now();
+  const TimePoint start = s.clock.now();
   for (size_t i = 0; i < tokens.size(); ++i) {
     RETURN_IF_ERROR(s.feed(*s.bench_sequence, tokens.subspan(i, 1), runtime::WantLogits::kLast));
   }
-  return system_clock().now() - start;
+  return s.clock.now() - start;
 }
 
 }  // namespace troika::engine

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "troika/base/thread_time.h"
 #include "troika/engine/engine_state.h"
 #include "troika/engine/stop_strings.h"
 
@@ -128,7 +129,9 @@ Status Session::decode(std::span<const float> logits, const GenerateOptions& opt
       answer.finish_reason = FinishReason::kCancelled;
       break;
     }
+    const ThreadTime choosing;
     ASSIGN_OR_RETURN(const model::TokenId token, sampler.sample(logits));
+    s.control.sample += choosing.passed();
     if (tokenizer.is_end_of_generation(token) && !options.ignore_eos) {
       answer.finish_reason = FinishReason::kStop;
       break;
@@ -136,7 +139,7 @@ Status Session::decode(std::span<const float> logits, const GenerateOptions& opt
     if (options.logprobs > 0) {
       answer.top_logprobs.push_back(top_logprobs(logits, options.logprobs));
     }
-    times.add(system_clock().now());
+    times.add(s.clock.now());
     answer.tokens.push_back(token);
     sampler.accept(token);
     const bool read_on = text.push(tokenizer.piece(token, options.render_special));
@@ -173,7 +176,7 @@ Result<Answer> Session::generate(std::span<const model::TokenId> prompt,
   RETURN_IF_ERROR(check(options.sampling));
   RETURN_IF_ERROR(check_prompt(prompt));
   RETURN_IF_ERROR(prepare(static_cast<int64_t>(prompt.size()) - shared_with(prompt)));
-  const TimePoint start = system_clock().now();
+  const TimePoint start = s.clock.now();
   s.drop_bench();
   s.reset_uses();
 
@@ -183,7 +186,7 @@ Result<Answer> Session::generate(std::span<const model::TokenId> prompt,
   TextStream text(options.stop, on_text);
   TokenTimes times;
   const Result<std::span<const float>> logits = prefill(prompt, cancel);
-  const Duration prefill_time = system_clock().now() - start;
+  const Duration prefill_time = s.clock.now() - start;
   const int64_t computed = static_cast<int64_t>(tokens_.size()) - answer.cached_tokens;
   if (logits) {
     RETURN_IF_ERROR(decode(*logits, options, text, cancel, answer, times));
@@ -200,6 +203,7 @@ Result<Answer> Session::generate(std::span<const model::TokenId> prompt,
     answer.tpot = (times.last - times.first) / (times.count - 1);
     answer.decode_tok_s = per_second(times.count - 1, times.last - times.first);
   }
+  answer.elapsed = s.clock.now() - start;
   s.collect_uses();
   answer.devices = s.uses;
   answer.control = s.control;

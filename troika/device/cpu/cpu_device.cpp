@@ -50,6 +50,7 @@ class CpuDevice final : public QueuedDevice {
 
   DeviceStats stats() const override {
     DeviceStats stats = queue_.stats();
+    stats.cpu += team_.cpu_time();
     for (const AlignedFloats& scratch : scratch_) stats.own_bytes += scratch.bytes();
     return stats;
   }

@@ -5,6 +5,7 @@
 
 #include "troika/base/cores.h"
 #include "troika/base/cpu_pause.h"
+#include "troika/base/thread_time.h"
 
 namespace troika::device::cpu {
 namespace {
@@ -117,6 +118,12 @@ void Team::member_loop(int member) {
     if (run.serial.load(std::memory_order_seq_cst) == seen) work(run, member);
     run.inside.fetch_sub(1, std::memory_order_seq_cst);
   }
+}
+
+Duration Team::cpu_time() const {
+  Duration sum{};
+  for (std::thread& thread : threads_) sum += cpu_time_of(thread);
+  return sum;
 }
 
 }  // namespace troika::device::cpu

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "troika/base/clock.h"
+
 namespace troika::device::cpu {
 
 // The thread that calls run() is member 0; the others are the team's own and live as long as it
@@ -28,6 +30,8 @@ class Team {
   Team& operator=(const Team&) = delete;
 
   int size() const { return members_; }
+  // That its own threads have spent on cores; member 0's is the caller's.
+  Duration cpu_time() const;
 
   // For each step s in order calls body(member, s, chunk) once for every chunk in [0, chunks[s]),
   // on whichever member is free; no chunk of a step begins before the step before it is done.
@@ -76,7 +80,7 @@ class Team {
   const std::unique_ptr<std::array<Run, kRuns>> runs_;
   std::atomic<bool> stopping_{false};
   alignas(64) std::atomic<uint32_t> latest_{0};  // serial of the latest run
-  std::vector<std::thread> threads_;
+  mutable std::vector<std::thread> threads_;     // mutable for their handles
 };
 
 }  // namespace troika::device::cpu

@@ -73,6 +73,7 @@ class FaultyDevice final : public Device {
     const DeviceStats inside = wrapped_->stats();
     stats.copies = inside.copies;
     stats.copy_bytes = inside.copy_bytes;
+    stats.cpu += inside.cpu;
     stats.own_bytes = inside.own_bytes;
     return stats;
   }

@@ -1,0 +1,94 @@
+// The engine's plan: the user's, or shares by rates that are remembered or measured now.
+#include <algorithm>
+
+#include "troika/base/cache_file.h"
+#include "troika/engine/engine_state.h"
+#include "troika/engine/rates_store.h"
+#include "troika/runtime/rates.h"
+
+namespace troika::engine {
+namespace {
+
+// Each device's part of a product that is cut, if all are to take part.
+constexpr double kForcedShare = 0.1;
+
+bool prescribed(const std::optional<plan::SplitRule::Phase>& phase) {
+  return phase && !phase->shares.empty();
+}
+
+std::string ago(int64_t seconds) {
+  if (seconds < 120) return fmt::format("{} s ago", seconds);
+  if (seconds < 7200) return fmt::format("{} min ago", seconds / 60);
+  return fmt::format("{} h ago", seconds / 3600);
+}
+
+}  // namespace
+
+Status Engine::State::find_rates() {
+  const bool all_known = std::all_of(devices.begin(), devices.end(), [&](const auto& device) {
+    return rates.contains(device->info().name);
+  });
+  if (all_known) return {};
+  const auto note = [&](const std::string& line) {
+    if (options.note) options.note(line);
+  };
+  const RatesStore store(options.cache_folder);
+  const std::string identity = rates_identity(graph, devices, options.build);
+  std::vector<plan::DeviceRates> found;
+  if (auto known = store.find(identity, devices.size())) {
+    found = std::move(known->rates);
+    note("rates: remembered, measured " + ago(seconds_since_1970() - known->time));
+  } else {
+    note("rates: measuring how fast each device is, which takes up to two seconds");
+    const TimePoint start = clock.now();
+    ASSIGN_OR_RETURN(found, runtime::measure_rates(graph, devices, {}, clock));
+    const Status saved = store.save(identity, found);
+    note(fmt::format("rates: measured in {:.1f} s{}", to_seconds(clock.now() - start),
+                     saved ? "" : "; not remembered: " + saved.error().message));
+  }
+  rates.clear();
+  for (size_t i = 0; i < devices.size(); ++i) rates[devices[i]->info().name] = found[i];
+  return {};
+}
+
+Result<plan::Plan> Engine::State::plan_by_rates() {
+  plan::DefaultPlanOptions plan_options;
+  if (!options.split.empty()) {
+    ASSIGN_OR_RETURN(plan_options.split, plan::parse_split(options.split, devices.size()));
+  }
+  const bool needs_rates = devices.size() > 1 && !(prescribed(plan_options.split.prefill) &&
+                                                   prescribed(plan_options.split.decode));
+  if (needs_rates) RETURN_IF_ERROR(find_rates());
+  std::vector<device::DeviceInfo> infos;
+  std::vector<plan::DeviceRates> own;
+  for (const auto& device : devices) {
+    infos.push_back(device->info());
+    own.push_back(needs_rates ? rates[device->info().name] : plan::DeviceRates{1, 1});
+  }
+  plan_options.max_rows = options.batch_rows;
+  plan_options.kv_type = device::to_string(options.kv_type);
+  plan_options.least_share = options.force_all ? kForcedShare : 0;
+  return plan::default_plan(graph, infos, own, plan_options);
+}
+
+Result<plan::Plan> Engine::State::make_plan() {
+  if (!options.plan) return plan_by_rates();
+  RETURN_IF_ERROR(plan::check(*options.plan, graph));
+  if (options.plan->kv_type != device::to_string(options.kv_type)) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "the plan is for a KV cache of {}, not {}: use --cache-type-k {}",
+                      options.plan->kv_type, device::to_string(options.kv_type),
+                      options.plan->kv_type);
+  }
+  // A pass never has more rows than the plan knows.
+  options.batch_rows = std::min(options.batch_rows, options.plan->buckets.back().max_rows);
+  options.max_logit_rows = std::min(options.max_logit_rows, options.batch_rows);
+  return *options.plan;
+}
+
+void Engine::State::forget_plan() {
+  options.plan.reset();
+  options.split.clear();
+}
+
+}  // namespace troika::engine
