@@ -23,7 +23,9 @@ constexpr Duration kOverlapTolerance{100};
 // Events column by column, ordered by start: what the page draws, in few bytes each.
 class Columns {
  public:
-  explicit Columns(const Trace& trace) : trace_(trace) {
+  Columns(const Trace& trace, const TraceSummary& summary)
+      : trace_(trace), critical_(trace.events.size(), false) {
+    for (const size_t i : summary.critical) critical_[i] = true;
     for (const TraceDevice& device : all_devices(trace)) {
       devices_.emplace(device.name, static_cast<int64_t>(devices_.size()));
     }
@@ -49,6 +51,7 @@ class Columns {
       columns["pass"].push_back(event.pass - pass_before);
       columns["wait"].push_back(event.wait.count());
       columns["delay"].push_back(event.delay.count());
+      columns["critical"].push_back(critical_[i] ? 1 : 0);
       columns["predicted"].push_back(static_cast<int64_t>(event.predicted_us * 1000));
       before = event.start;
       pass_before = event.pass;
@@ -82,6 +85,7 @@ class Columns {
   }
 
   const Trace& trace_;
+  std::vector<bool> critical_;
   std::map<std::string, int64_t> devices_;
   std::map<std::string, int64_t> name_numbers_;
   std::map<Kind, int64_t> kind_numbers_;
@@ -151,7 +155,7 @@ std::string trace_page(const Trace& trace, const TraceSummary& summary) {
                      {"stages", stages},
                      {"passes", passes_json(trace, summary)},
                      {"origin_to_first_ns", (summary.start - trace_origin(trace)).count()},
-                     {"events", Columns(trace).json()}};
+                     {"events", Columns(trace, summary).json()}};
   const std::string title = trace.title.empty() ? "Timeline" : shortened(trace.title, 100);
   return web::timeline_page(html_escaped(valid_utf8(title)), script_safe(to_text(data)));
 }

@@ -58,7 +58,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-Json device_json(const DeviceSummary& device, double span_us) {
+Json device_json(const DeviceSummary& device, const TraceSummary& summary) {
   Json stages = Json::object();
   for (size_t i = 0; i < kTraceStages; ++i) {
     if (device.stage_us[i] > 0) {
@@ -69,11 +69,13 @@ Json device_json(const DeviceSummary& device, double span_us) {
           {"description", device.device.description},
           {"tasks", device.tasks},
           {"busy_us", device.busy_us},
-          {"busy_share", share(device.busy_us, span_us)},
+          {"busy_share", share(device.busy_us, summary.span_us)},
           {"joins", device.joins},
           {"wait_us", device.wait_us},
           {"median_wait_us", device.median_wait_us},
           {"delay_us", device.delay_us},
+          {"critical_us", device.critical_us},
+          {"critical_share", share(device.critical_us, summary.passes_us)},
           {"bytes", count(device.bytes)},
           {"copy_bytes", count(device.copy_bytes)},
           {"macs", count(device.macs)},
@@ -119,14 +121,15 @@ Json task_json(const TraceEvent& event, TimePoint origin) {
 }
 
 std::string device_table(const TraceSummary& summary) {
-  Table table({"device", "busy", "share", "tasks", "joins", "waited", "median", "delayed", "GB/s",
-               "GFLOPS"});
+  Table table({"device", "busy", "share", "tasks", "joins", "waited", "median", "delayed",
+               "critical", "GB/s", "GFLOPS"});
   for (const DeviceSummary& device : summary.devices) {
     table.add({shortened(device.device.name, kMaxNameBytes), time_text(device.busy_us),
                percent(device.busy_us, summary.span_us), fmt::format("{}", device.tasks),
                fmt::format("{}", device.joins), time_text(device.wait_us),
                time_text(device.median_wait_us), time_text(device.delay_us),
-               fmt::format("{:.1f}", gbps(device)), fmt::format("{:.1f}", gflops(device))});
+               percent(device.critical_us, summary.passes_us), fmt::format("{:.1f}", gbps(device)),
+               fmt::format("{:.1f}", gflops(device))});
   }
   return table.text();
 }
@@ -207,7 +210,7 @@ Json trace_json(const Trace& trace, const TraceSummary& summary) {
                {"tasks", trace.events.size()}};
   json["devices"] = Json::array();
   for (const DeviceSummary& device : summary.devices) {
-    json["devices"].push_back(device_json(device, summary.span_us));
+    json["devices"].push_back(device_json(device, summary));
   }
   json["phases"] = Json::array();
   for (const PhaseSummary& phase : summary.phases) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "troika/base/critical_path.h"
+
 namespace troika {
 namespace {
 
@@ -47,6 +49,7 @@ class Adder {
     add_devices();
     for (const bool decode : {false, true}) add_phase(decode);
     add_longest(n_longest);
+    add_critical();
     return std::move(summary_);
   }
 
@@ -58,6 +61,7 @@ class Adder {
   void add_devices();
   void add_phase(bool decode);
   void add_longest(size_t n);
+  void add_critical();
 
   const Trace& trace_;
   TraceSummary summary_;
@@ -160,6 +164,16 @@ void Adder::add_longest(size_t n) {
   std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(n), order.end(), longer);
   order.resize(n);
   summary_.longest = std::move(order);
+}
+
+void Adder::add_critical() {
+  summary_.critical = critical_path(trace_);
+  for (const size_t index : summary_.critical) {
+    const TraceEvent& event = trace_.events[index];
+    summary_.devices[device_of(event)].critical_us += to_us(event.end - event.start);
+  }
+  for (const PassSummary& pass : summary_.passes)
+    summary_.passes_us += to_us(pass.end - pass.start);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct DeviceSummary {
   double wait_us = 0;
   double median_wait_us = 0;  // of the joins
   double delay_us = 0;
+  double critical_us = 0;  // of its tasks on the critical path
   double bytes = 0;
   double copy_bytes = 0;
   double macs = 0;
@@ -62,6 +63,8 @@ struct TraceSummary {
   std::vector<PassSummary> passes;     // by number
   std::vector<PhaseSummary> phases;    // prefill, then decode, where there are such passes
   std::vector<size_t> longest;         // indices of events, the longest first
+  std::vector<size_t> critical;        // indices of events on the critical path (critical_path.h)
+  double passes_us = 0;                // time of all passes, which the critical path spans
 };
 
 TraceSummary summarize(const Trace& trace, size_t n_longest);

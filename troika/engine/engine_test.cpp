@@ -87,6 +87,55 @@ TEST_F(EngineTest, GreedyAnswersAreTheSameAgain) {
   EXPECT_EQ((*session)->generate(prompt(20), greedy(10))->tokens, first.tokens);
 }
 
+TEST_F(EngineTest, TellsTheTimeOnCores) {
+  const Answer one = answer(prompt(20), greedy(10));
+  ASSERT_EQ(one.devices.size(), 1u);
+  const DeviceUse& cpu = one.devices[0];
+  EXPECT_GT(cpu.cpu, Duration::zero());
+  EXPECT_EQ(cpu.threads, 2);
+  // No thread has more time on cores than passes; the clocks tick apart.
+  EXPECT_LE(cpu.cpu, cpu.threads * one.elapsed + std::chrono::milliseconds(50));
+  EXPECT_GE(one.elapsed, one.ttft);
+  EXPECT_EQ(one.control.passes, 2 + 9);  // 20 rows in passes of 16, then a token each
+  EXPECT_GT(one.control.submit, Duration::zero());
+  EXPECT_GT(one.control.sample, Duration::zero());
+  EXPECT_GE(one.control.thread, one.control.sum());
+  // Each answer has its own.
+  const Answer two = answer(prompt(20), greedy(1));
+  EXPECT_EQ(two.control.passes, 1);
+  EXPECT_LT(two.devices[0].macs, cpu.macs);
+}
+
+// Tells the time in whole milliseconds.
+class CoarseClock final : public Clock {
+ public:
+  TimePoint now() const override { return system_clock().now() / kTick * kTick; }
+  static constexpr Duration kTick = std::chrono::milliseconds(1);
+};
+
+TEST(Engine, GoesByTheClockItIsGiven) {
+  const CoarseClock clock;
+  const auto bytes = TinyModel().bytes();
+  EngineOptions options = small();
+  options.trace = true;
+  const auto engine = Engine::create(
+      *model::Model::load(*model::memory_source(bytes), "tiny.gguf", {}), options, clock);
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  const auto answer = (*(*engine)->new_session())->generate(prompt(20), greedy(10));
+  ASSERT_TRUE(answer.has_value()) << answer.error().message;
+  for (const Duration told : {answer->elapsed, answer->ttft, (*engine)->compile_time(),
+                              *(*engine)->time_prefill(20, 0)}) {
+    EXPECT_EQ(told % CoarseClock::kTick, Duration::zero());
+  }
+  const Trace trace = (*engine)->trace();
+  ASSERT_FALSE(trace.events.empty());
+  for (const TraceEvent& event : trace.events) {
+    EXPECT_EQ(event.start % CoarseClock::kTick, Duration::zero());
+  }
+  EXPECT_EQ(trace.description, (*engine)->plan().reason);
+  EXPECT_NE(trace.title, "");
+}
+
 TEST_F(EngineTest, SeedsReproduceAnswers) {
   const Answer one = answer(prompt(5), random(30, 1));
   EXPECT_EQ(answer(prompt(5), random(30, 1)).tokens, one.tokens);

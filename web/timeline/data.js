@@ -35,6 +35,7 @@ const trace = {
   pass: column('pass', true),
   wait: column('wait'),
   delay: column('delay'),
+  critical: column('critical'),  // 1 for a task on the critical path
   predicted: column('predicted'),
 };
 
@@ -45,7 +46,7 @@ function task(i) {
     name: page.events.names[name], stage, device, layer, chunk, rowBegin, rows, bytes, copyBytes,
     macs, pass: trace.pass[i], start: trace.start[i], took: trace.took[i],
     end: trace.start[i] + trace.took[i], queued: trace.queued[i], wait: trace.wait[i],
-    delay: trace.delay[i], predicted: trace.predicted[i],
+    delay: trace.delay[i], predicted: trace.predicted[i], critical: trace.critical[i] > 0,
   };
 }
 

@@ -6,6 +6,7 @@ const kLabel = 22;
 const kLane = 34;
 const kThinLane = 20;  // of a device with several lanes
 const kGap = 10;
+const kCritical = 4;   // height of the line along tasks of the critical path
 const kColumn = 2;     // width of a column where tasks are too small to be drawn one by one
 
 const colours = {};
@@ -14,7 +15,7 @@ function readColours() {
   const style = getComputedStyle(document.documentElement);
   const get = (name) => style.getPropertyValue('--' + name).trim();
   const names = ['panel', 'ink', 'muted', 'line', 'accent', 'band', 'track', 'wait', 'delay',
-                 'on-stage'];
+                 'critical', 'on-stage'];
   for (const name of names) colours[name] = get(name);
   colours.stages = page.stages.map((_, i) => get('stage-' + i));
   colours.waitHatch = hatch(colours.wait, 1);
@@ -176,6 +177,36 @@ function drawTasks(context, tasks, [first, last], box) {
   }
 }
 
+// A line along the tasks of the critical path; what lies closer than half a pixel is one piece.
+function drawCritical(context, tasks, [first, last], box) {
+  const scale = box.width / (view.end - view.start);
+  let from = NaN;
+  let until = NaN;
+  const y = box.y + box.height - kCritical;
+  const draw = () => {
+    if (!(until >= from)) return;
+    const width = Math.max(until - from, 1);
+    context.fillStyle = colours.panel;
+    context.fillRect(from, y - 1, width, 1);
+    context.fillStyle = colours.critical;
+    context.fillRect(from, y, width, kCritical);
+  };
+  for (let place = first; place < last; ++place) {
+    const i = tasks[place];
+    if (!trace.critical[i] || view.hidden.has(stageOf(i))) continue;
+    const left = Math.max((trace.start[i] - view.start) * scale, -2);
+    const right = Math.min((trace.start[i] + trace.took[i] - view.start) * scale, box.width + 2);
+    if (left <= until + 0.5) {
+      until = Math.max(until, right);
+      continue;
+    }
+    draw();
+    from = left;
+    until = right;
+  }
+  draw();
+}
+
 function outline(context, row, y, height, width) {
   if (view.selected < 0 || rowOf(view.selected) !== row) return;
   const scale = width / (view.end - view.start);
@@ -276,6 +307,7 @@ function drawLanes(canvas) {
     const box = {x: 0, y, width, height: laneHeight};
     if (places[1] - places[0] > width / 4) drawDensity(context, row.tasks, places, box, view);
     else drawTasks(context, row.tasks, places, box);
+    if (!view.hidden.has('critical')) drawCritical(context, row.tasks, places, box);
     outline(context, row, y, laneHeight, width);
   }
 }

@@ -46,6 +46,11 @@ function fillLegend() {
   for (const [name, kind] of gaps) {
     if (sum(kind + '_us') > 0) entry(name, kind, element('span', {class: 'swatch ' + kind}));
   }
+  if (summary.devices.length > 1) {
+    entry('critical path', 'critical', element('span', {class: 'swatch critical'}));
+  } else {
+    view.hidden.add('critical');  // it is all of one device
+  }
 }
 
 function wireToolbar() {

@@ -12,6 +12,7 @@ function tipEntries(one) {
   }
   if (one.wait > 0) entries.push(['waited before', timeText(one.wait)]);
   if (one.delay > 0) entries.push(['planned delay', timeText(one.delay)]);
+  if (one.critical && summary.devices.length > 1) entries.push(['critical path', 'yes']);
   if (one.queued > 0) entries.push(['queued before', timeText(one.queued)]);
   if (one.rows > 0) {
     const range = one.rowBegin > 0 || one.chunk >= 0
