@@ -14,6 +14,7 @@ declare -A may=(
   [troika/device/cpu/kernels]="troika/base troika/model troika/device/kv_layout.h"
   [troika/graph]="troika/base troika/model"
   [troika/device]="troika/base troika/model troika/graph"
+  [troika/soc]="troika/base"
 )
 may[troika/device/cpu]="${may[troika/device]} troika/device troika/device/cpu/kernels"
 may[troika/device/conformance]="${may[troika/device]} troika/device"

@@ -1,0 +1,269 @@
+#include "troika/soc/fields.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troika::soc {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kMaxDepth = 12;
+constexpr int64_t kMaxValues = 20'000;
+constexpr int64_t kMaxDigits = 60;
+constexpr size_t kMaxTextBytes = 400;
+constexpr size_t kMaxNameBytes = 64;
+
+// Depth, number of values and digits of a number, before the parser, which bounds none of them,
+// spends time and memory on them.
+Status check_size(std::string_view text) {
+  int depth = 0;
+  int64_t commas = 0;
+  int64_t digits = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string) {
+      if (c == '\\') ++i;
+      continue;
+    }
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    if (c == ',') ++commas;
+    digits = c >= '0' && c <= '9' ? digits + 1 : 0;
+    if (depth > kMaxDepth || commas >= kMaxValues || digits > kMaxDigits) {
+      return make_error(ErrorCode::kInvalidData,
+                        "description: nested deeper than {}, or more than {} values, or a number "
+                        "of more than {} digits",
+                        kMaxDepth, kMaxValues, kMaxDigits);
+    }
+  }
+  return {};
+}
+
+bool printable(const std::string& text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return c >= ' ' && c < 0x7f; });
+}
+
+Result<FigureKind> kind_from(const std::string& name) {
+  for (const FigureKind kind :
+       {FigureKind::kMeasured, FigureKind::kPublished, FigureKind::kVendor, FigureKind::kFitted}) {
+    if (to_string(kind) == name) return kind;
+  }
+  return make_error(ErrorCode::kInvalidData, "unknown kind");
+}
+
+Status check_value(const json& value, const std::string& path, const FigureRange& range) {
+  const double number = value.is_number() ? value.get<double>() : NAN;
+  const bool sound = std::isfinite(number) && number >= range.min && number <= range.max &&
+                     (!range.whole || number == std::floor(number));
+  if (sound) return {};
+  return make_error(ErrorCode::kInvalidData, "description: {} is {}, not a {} from {} to {}", path,
+                    shown(value), range.whole ? "whole number" : "number", range.min, range.max);
+}
+
+}  // namespace
+
+std::string_view to_string(FigureKind kind) {
+  switch (kind) {
+    case FigureKind::kMeasured:
+      return "measured";
+    case FigureKind::kPublished:
+      return "published";
+    case FigureKind::kVendor:
+      return "vendor";
+    case FigureKind::kFitted:
+      return "fitted";
+  }
+  return "";
+}
+
+std::string shown(const json& value) {
+  constexpr size_t kMost = 60;
+  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
+  const bool is_long = value.is_string() && value.get_ref<const std::string&>().size() > kMost;
+  // The last character may be cut in two, which dump() replaces.
+  const json beginning =
+      is_long ? json(value.get_ref<const std::string&>().substr(0, kMost)) : value;
+  return beginning.dump(-1, ' ', true, json::error_handler_t::replace) + (is_long ? "..." : "");
+}
+
+Result<json> parse_strictly(std::string_view text, size_t max_bytes) {
+  if (text.size() > max_bytes) {
+    return make_error(ErrorCode::kInvalidData, "description: {} bytes, more than {}", text.size(),
+                      max_bytes);
+  }
+  RETURN_IF_ERROR(check_size(text));
+  std::vector<std::set<std::string>> open;
+  std::string twice;
+  const auto watch = [&](int, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::object_start) open.emplace_back();
+    if (event == json::parse_event_t::object_end) open.pop_back();
+    if (event == json::parse_event_t::key && twice.empty() &&
+        !open.back().insert(parsed.get<std::string>()).second) {
+      twice = shown(parsed);
+    }
+    return true;
+  };
+  json root = json::parse(text, watch, false);
+  if (root.is_discarded()) {
+    return make_error(ErrorCode::kInvalidData, "description: not valid JSON");
+  }
+  if (!twice.empty()) {
+    return make_error(ErrorCode::kInvalidData, "description: key {} stands twice in one object",
+                      twice);
+  }
+  return root;
+}
+
+Result<std::string> name_from(const json& value, const std::string& path) {
+  const auto word = [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    if (!text.empty() && text.size() <= kMaxNameBytes &&
+        std::all_of(text.begin(), text.end(), word)) {
+      return text;
+    }
+  }
+  return make_error(ErrorCode::kInvalidData, "description: {} is {}, not a name", path,
+                    shown(value));
+}
+
+Result<Fields> Fields::of(const json& value, std::string path) {
+  if (!value.is_object()) {
+    return make_error(ErrorCode::kInvalidData, "description: {} is not an object", path);
+  }
+  return Fields(value, std::move(path));
+}
+
+Result<const json*> Fields::any(const char* key) {
+  asked_.insert(key);
+  const auto found = object_->find(key);
+  if (found == object_->end()) {
+    return make_error(ErrorCode::kInvalidData, "description: {} is missing", path(key));
+  }
+  return &*found;
+}
+
+Result<Fields> Fields::object(const char* key) {
+  ASSIGN_OR_RETURN(const json* value, any(key));
+  return of(*value, path(key));
+}
+
+Result<const json*> Fields::array(const char* key, size_t most) {
+  ASSIGN_OR_RETURN(const json* value, any(key));
+  if (!value->is_array() || value->empty() || value->size() > most) {
+    return make_error(ErrorCode::kInvalidData, "description: {} is not an array of 1 to {} entries",
+                      path(key), most);
+  }
+  return value;
+}
+
+Result<std::string> Fields::text(const char* key) {
+  ASSIGN_OR_RETURN(const json* value, any(key));
+  if (value->is_string()) {
+    const auto& text = value->get_ref<const std::string&>();
+    if (!text.empty() && text.size() <= kMaxTextBytes && printable(text)) return text;
+  }
+  return make_error(ErrorCode::kInvalidData,
+                    "description: {} is {}, not a text of 1 to {} printable ASCII characters",
+                    path(key), shown(*value), kMaxTextBytes);
+}
+
+Result<std::string> Fields::name(const char* key) {
+  ASSIGN_OR_RETURN(const json* value, any(key));
+  return name_from(*value, path(key));
+}
+
+Result<std::string> Fields::choice(const char* key, const std::vector<std::string>& allowed) {
+  ASSIGN_OR_RETURN(const json* value, any(key));
+  if (value->is_string()) {
+    const auto& text = value->get_ref<const std::string&>();
+    if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return text;
+  }
+  return make_error(ErrorCode::kInvalidData, "description: {} is {}, not one of {}", path(key),
+                    shown(*value), fmt::join(allowed, ", "));
+}
+
+Result<bool> Fields::boolean(const char* key) {
+  ASSIGN_OR_RETURN(const json* value, any(key));
+  if (value->is_boolean()) return value->get<bool>();
+  return make_error(ErrorCode::kInvalidData, "description: {} is {}, not true or false", path(key),
+                    shown(*value));
+}
+
+Result<int64_t> Fields::integer(const char* key, int64_t min, int64_t max) {
+  ASSIGN_OR_RETURN(const json* value, any(key));
+  // Unsigned numbers above the signed range must not wrap into it.
+  const bool fits = value->is_number_integer() &&
+                    (!value->is_number_unsigned() || value->get<uint64_t>() <= INT64_MAX);
+  if (!fits || value->get<int64_t>() < min || value->get<int64_t>() > max) {
+    return make_error(ErrorCode::kInvalidData,
+                      "description: {} is {}, not a whole number from {} to {}", path(key),
+                      shown(*value), min, max);
+  }
+  return value->get<int64_t>();
+}
+
+Status Fields::origin(const FigureRange& range, FigureKind& kind, std::string& source) {
+  ASSIGN_OR_RETURN(const json* unit, any("unit"));
+  if (!unit->is_string() || unit->get_ref<const std::string&>() != range.unit) {
+    return make_error(ErrorCode::kInvalidData, "description: {} is {}, not \"{}\"", path("unit"),
+                      shown(*unit), range.unit);
+  }
+  ASSIGN_OR_RETURN(const std::string name,
+                   choice("kind", {"measured", "published", "vendor", "fitted"}));
+  ASSIGN_OR_RETURN(kind, kind_from(name));
+  ASSIGN_OR_RETURN(source, text("source"));
+  return finish();
+}
+
+Result<Figure> Fields::figure(const char* key, const FigureRange& range) {
+  ASSIGN_OR_RETURN(Fields fields, object(key));
+  ASSIGN_OR_RETURN(const json* value, fields.any("value"));
+  RETURN_IF_ERROR(check_value(*value, fields.path("value"), range));
+  Figure figure;
+  figure.value = value->get<double>();
+  RETURN_IF_ERROR(fields.origin(range, figure.kind, figure.source));
+  return figure;
+}
+
+Result<std::optional<Figure>> Fields::optional_figure(const char* key, const FigureRange& range) {
+  if (!has(key)) return std::optional<Figure>();
+  ASSIGN_OR_RETURN(Figure value, figure(key, range));
+  return std::optional<Figure>(std::move(value));
+}
+
+Result<FigureList> Fields::figures(const char* key, const FigureRange& range, size_t most) {
+  ASSIGN_OR_RETURN(Fields fields, object(key));
+  ASSIGN_OR_RETURN(const json* values, fields.array("values", most));
+  FigureList list;
+  for (size_t i = 0; i < values->size(); ++i) {
+    const std::string at = fmt::format("{}[{}]", fields.path("values"), i);
+    RETURN_IF_ERROR(check_value((*values)[i], at, range));
+    const double value = (*values)[i].get<double>();
+    if (!list.values.empty() && value <= list.values.back()) {
+      return make_error(ErrorCode::kInvalidData, "description: {} is {}, not above the one before",
+                        at, value);
+    }
+    list.values.push_back(value);
+  }
+  RETURN_IF_ERROR(fields.origin(range, list.kind, list.source));
+  return list;
+}
+
+Status Fields::finish() const {
+  for (const auto& [key, value] : object_->items()) {
+    if (asked_.count(key) > 0) continue;
+    return make_error(ErrorCode::kInvalidData, "description: {} has an unknown field {}", path_,
+                      shown(json(key)));
+  }
+  return {};
+}
+
+}  // namespace troika::soc

@@ -1,0 +1,222 @@
+#include "troika/soc/soc.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "troika/soc/bandwidth.h"
+#include "troika/soc/catalogue.h"
+
+namespace troika::soc {
+namespace {
+
+using nlohmann::json;
+
+json description(const std::string& name = "snapdragon-8-gen-3") {
+  for (const Description& entry : descriptions()) {
+    if (entry.name == name) return json::parse(*entry.json);
+  }
+  ADD_FAILURE() << name;
+  return {};
+}
+
+std::string refusal(const json& value) {
+  const auto soc = from_json(value.dump());
+  if (soc) return "accepted";
+  EXPECT_EQ(soc.error().code, ErrorCode::kInvalidData);
+  return soc.error().message;
+}
+
+TEST(Soc, EveryDescriptionReadsAndIsTheSameWhenWrittenAndReadAgain) {
+  ASSERT_GE(descriptions().size(), 2u);
+  for (const Description& entry : descriptions()) {
+    const auto soc = find(entry.name);
+    ASSERT_TRUE(soc.has_value()) << soc.error().message;
+    EXPECT_EQ(soc->name, entry.name);
+    const auto again = from_json(to_json(*soc));
+    ASSERT_TRUE(again.has_value()) << again.error().message;
+    EXPECT_EQ(to_json(*again), to_json(*soc));
+    EXPECT_EQ(json::parse(to_json(*soc)), json::parse(*entry.json));
+  }
+}
+
+TEST(Soc, AnUnknownChipIsNotFoundAndTheErrorListsTheKnown) {
+  const auto soc = find("z80");
+  ASSERT_FALSE(soc.has_value());
+  EXPECT_EQ(soc.error().code, ErrorCode::kNotFound);
+  EXPECT_NE(soc.error().message.find("core-ultra-5-125h, snapdragon-8-gen-3"), std::string::npos);
+}
+
+// Every figure of a description, by its JSON pointer.
+void collect_figures(const json& value, const json::json_pointer& at,
+                     std::vector<json::json_pointer>& out) {
+  if (value.is_object() && value.contains("unit")) out.push_back(at);
+  if (!value.is_structured()) return;
+  for (const auto& [key, child] : value.items()) {
+    const json::json_pointer below =
+        value.is_array() ? at / static_cast<size_t>(std::stoul(key)) : at / key;
+    collect_figures(child, below, out);
+  }
+}
+
+TEST(Soc, EveryFigureNeedsUnitKindAndSourceAndBounds) {
+  const json whole = description();
+  std::vector<json::json_pointer> figures;
+  collect_figures(whole, json::json_pointer(), figures);
+  ASSERT_GT(figures.size(), 30u);
+  for (const auto& figure : figures) {
+    for (const char* field : {"unit", "kind", "source"}) {
+      json broken = whole;
+      broken[figure].erase(field);
+      EXPECT_NE(refusal(broken).find(std::string(field) + " is missing"), std::string::npos)
+          << figure.to_string();
+      broken = whole;
+      broken[figure][field] = "";
+      EXPECT_NE(refusal(broken).find(std::string(".") + field + " is \"\""), std::string::npos)
+          << figure.to_string();
+    }
+    json broken = whole;
+    broken[figure]["note"] = 1;
+    EXPECT_NE(refusal(broken).find("unknown field \"note\""), std::string::npos);
+    if (!whole[figure].contains("value")) continue;
+    for (const json& value : {json(-1), json("x"), json(1e300), json()}) {
+      broken = whole;
+      broken[figure]["value"] = value;
+      EXPECT_NE(refusal(broken).find(".value is "), std::string::npos) << figure.to_string();
+    }
+  }
+}
+
+TEST(Soc, ErrorsNameThePathOfTheField) {
+  struct Case {
+    const char* pointer;
+    json value;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"/speed", 3, "soc has an unknown field \"speed\""},
+      {"/units/2/paths/1/decode", 3, "soc.units[2].paths[1] has an unknown field \"decode\""},
+      {"/units/1/name", "npu", "soc.units[2].name is npu, as of another unit"},
+      {"/units/1/name", "a b", "soc.units[1].name is \"a b\", not a name"},
+      {"/units/1/kind", "tpu", "soc.units[1].kind is \"tpu\", not one of cpu, gpu, npu"},
+      {"/units/1/bandwidth/value", 65, "soc.units[1].bandwidth is 65 GB/s, more than"},
+      {"/memory/reachable/value", 70, "soc.memory.reachable is 70 GB/s, more than the peak, 68"},
+      {"/memory/together/0/bandwidth/value", 43, "soc.memory.together[0].bandwidth is 43 GB/s"},
+      {"/memory/together/0/units/1", "tpu", "soc.memory.together[0].units: no unit is called tpu"},
+      {"/memory/together/0/units/1", "gpu", "soc.memory.together[0].units must be two or more"},
+      {"/sync/fast/value", 401, "soc.sync.fast is 401 us, more than soc.sync.blocking, 400"},
+      {"/units/2/law", "linear", "soc.units[2] has an unknown field \"static_graphs\""},
+      {"/units/2/law", "quanta", "soc.units[2].quanta is missing"},
+      {"/units/2/paths/1/from_tokens", 1, "soc.units[2].paths[0] and paths[1] serve the same"},
+      {"/units/2/paths/1/from_tokens", 0, "soc.units[2].paths[1].from_tokens is 0, not a whole"},
+      {"/units/2/paths/1/types/0", "w3", "soc.units[2].paths[1].types[0] is \"w3\", not w4a16"},
+      {"/units/2/static_graphs/tile/value", 0.5, "tile.value is 0.5, not a whole number"},
+      {"/units/2/static_graphs/standard_lengths/values/1", 64, "values[1] is 64, not above"},
+      {"/units", json::array(), "soc.units is not an array of 1 to 8 entries"},
+      {"/units/1/description", "caf\xc3\xa9", "soc.units[1].description is"},
+  };
+  for (const Case& c : cases) {
+    json broken = description();
+    broken[json::json_pointer(c.pointer)] = c.value;
+    EXPECT_NE(refusal(broken).find(c.message), std::string::npos)
+        << c.pointer << ": " << refusal(broken);
+  }
+}
+
+TEST(Soc, NoBytesHarmTheReader) {
+  const std::string sound = description().dump();
+  EXPECT_FALSE(from_json("").has_value());
+  EXPECT_FALSE(from_json(std::string(2'000'000, ' ')).has_value());
+  EXPECT_FALSE(from_json(std::string(100'000, '[')).has_value());
+  EXPECT_FALSE(from_json("{\"version\": " + std::string(1000, '1') + "}").has_value());
+  for (size_t n = 0; n < sound.size(); n += 7) {
+    EXPECT_FALSE(from_json(sound.substr(0, n)).has_value());
+  }
+  const std::string twice = "{\"version\": 1, " + sound.substr(1);
+  const auto refused = from_json(twice);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("key \"version\" stands twice"), std::string::npos);
+}
+
+TEST(Soc, AnotherVersionIsUnsupported) {
+  json other = description();
+  other["version"] = 2;
+  const auto soc = from_json(other.dump());
+  ASSERT_FALSE(soc.has_value());
+  EXPECT_EQ(soc.error().code, ErrorCode::kUnsupported);
+}
+
+// What a JSON schema says about objects: their fields, and which must be there.
+void check_schema(const json& schema, const json& root, const json& value, const std::string& at) {
+  if (schema.contains("$ref")) {
+    const std::string ref = schema["$ref"];
+    ASSERT_EQ(ref.rfind("#/", 0), 0u) << ref;
+    check_schema(root.at(json::json_pointer(ref.substr(1))), root, value, at);
+    return;
+  }
+  if (schema.contains("enum")) {
+    const auto& allowed = schema["enum"];
+    EXPECT_NE(std::find(allowed.begin(), allowed.end(), value), allowed.end()) << at;
+  }
+  if (schema.contains("const")) {
+    EXPECT_EQ(schema["const"], value) << at;
+  }
+  for (const json& part : schema.value("allOf", json::array())) {
+    check_schema(part, root, value, at);
+  }
+  if (value.is_array() && schema.contains("items")) {
+    for (const json& entry : value) check_schema(schema["items"], root, entry, at + "[]");
+  }
+  if (!value.is_object()) return;
+  const json properties = schema.value("properties", json::object());
+  for (const auto& [key, child] : value.items()) {
+    if (properties.contains(key)) {
+      check_schema(properties[key], root, child, at + "." + key);
+    } else {
+      EXPECT_TRUE(schema.value("additionalProperties", true)) << at << "." << key;
+    }
+  }
+  for (const json& key : schema.value("required", json::array())) {
+    EXPECT_TRUE(value.contains(key.get<std::string>())) << at << "." << key;
+  }
+}
+
+TEST(Soc, TheSchemaAllowsTheDescriptions) {
+  std::ifstream in(std::string(TROIKA_SOURCE_DIR) + "/socs/schema.json");
+  const json schema = json::parse(in);
+  for (const Description& entry : descriptions()) {
+    check_schema(schema, schema, json::parse(*entry.json), std::string(entry.name));
+  }
+}
+
+TEST(SharedBandwidth, GivesWhatIsListedAndNeverMoreThanIsReachable) {
+  const auto soc = find("snapdragon-8-gen-3");
+  const SharedBandwidth shared(*soc);
+  const auto mask = [&](std::initializer_list<const char*> names) {
+    uint32_t bits = 0;
+    for (const char* name : names) bits |= 1u << *soc->unit(name);
+    return bits;
+  };
+  EXPECT_DOUBLE_EQ(shared.total(mask({"gpu"})), 43.3);
+  EXPECT_DOUBLE_EQ(shared.total(mask({"gpu", "npu"})), 59.5);
+  EXPECT_DOUBLE_EQ(shared.total(mask({"cpu", "gpu"})), 61.9);
+  EXPECT_DOUBLE_EQ(shared.total(mask({"cpu", "gpu", "npu"})), 61.9);
+  EXPECT_DOUBLE_EQ(shared.speed(mask({"gpu", "npu"}), 59.5), 1);
+  EXPECT_DOUBLE_EQ(shared.speed(mask({"gpu", "npu"}), 119), 0.5);
+}
+
+TEST(SharedBandwidth, TheSlowdownsOfMatrixVectorProductsOnCoreUltraAreThePublishedOnes) {
+  const auto soc = find("core-ultra-5-125h");
+  const SharedBandwidth shared(*soc);
+  const size_t gpu = *soc->unit("gpu");
+  const size_t npu = *soc->unit("npu");
+  const double slowdown = 1 / shared.speed(1u << gpu | 1u << npu,
+                                           soc->units[gpu].bandwidth + soc->units[npu].bandwidth);
+  EXPECT_GE(slowdown, 1.39);
+  EXPECT_LE(slowdown, 1.59);
+}
+
+}  // namespace
+}  // namespace troika::soc

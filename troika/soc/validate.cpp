@@ -1,0 +1,129 @@
+#include "troika/soc/validate.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace troika::soc {
+namespace {
+
+struct Type {
+  std::string_view name;
+  int weight_bits;
+};
+constexpr std::array kTypes = {Type{"w4a16", 4}, Type{"w4a8", 4}, Type{"w8a16", 8}, Type{"w8a8", 8},
+                               Type{"w16a16", 16}};
+
+int64_t last_token(const Path& path) { return path.to_tokens == 0 ? kMaxExtent : path.to_tokens; }
+
+// A product must find one path at most.
+bool compete(const Path& a, const Path& b) {
+  const bool overlap = a.from_tokens <= last_token(b) && b.from_tokens <= last_token(a);
+  const bool common = std::any_of(a.types.begin(), a.types.end(), [&](const std::string& type) {
+    return std::find(b.types.begin(), b.types.end(), type) != b.types.end();
+  });
+  return overlap && common;
+}
+
+Status check_paths(const Unit& unit, const std::string& at) {
+  for (size_t i = 0; i < unit.paths.size(); ++i) {
+    const Path& path = unit.paths[i];
+    for (size_t t = 0; t < path.types.size(); ++t) {
+      if (weight_bits(path.types[t])) continue;
+      return make_error(ErrorCode::kInvalidData,
+                        "description: {}.paths[{}].types[{}] is \"{}\", not w4a16, w4a8, w8a16, "
+                        "w8a8 or w16a16",
+                        at, i, t, path.types[t]);
+    }
+    if (path.unpack.has_value() != path.unpack_tokens.has_value()) {
+      return make_error(ErrorCode::kInvalidData,
+                        "description: {}.paths[{}] has one of unpack and unpack_tokens, but not "
+                        "the other",
+                        at, i);
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (!compete(unit.paths[j], path)) continue;
+      return make_error(ErrorCode::kInvalidData,
+                        "description: {}.paths[{}] and paths[{}] serve the same tokens and type",
+                        at, j, i);
+    }
+  }
+  return {};
+}
+
+Status check_units(const Soc& soc) {
+  std::set<std::string> names;
+  bool computes = false;
+  for (size_t i = 0; i < soc.units.size(); ++i) {
+    const Unit& unit = soc.units[i];
+    const std::string at = fmt::format("soc.units[{}]", i);
+    if (!names.insert(unit.name).second) {
+      return make_error(ErrorCode::kInvalidData, "description: {}.name is {}, as of another unit",
+                        at, unit.name);
+    }
+    if (unit.bandwidth > soc.memory.reachable) {
+      return make_error(ErrorCode::kInvalidData,
+                        "description: {}.bandwidth is {} GB/s, more than soc.memory.reachable, {}",
+                        at, unit.bandwidth.value, soc.memory.reachable.value);
+    }
+    RETURN_IF_ERROR(check_paths(unit, at));
+    computes = computes || !unit.paths.empty();
+  }
+  if (computes) return {};
+  return make_error(ErrorCode::kInvalidData, "description: soc.units has no unit with paths");
+}
+
+Status check_together(const Soc& soc) {
+  std::set<std::set<std::string>> seen;
+  for (size_t i = 0; i < soc.memory.together.size(); ++i) {
+    const Together& together = soc.memory.together[i];
+    const std::string at = fmt::format("soc.memory.together[{}]", i);
+    const std::set<std::string> names(together.units.begin(), together.units.end());
+    double least = 0;
+    for (const std::string& name : names) {
+      const auto unit = soc.unit(name);
+      if (!unit) {
+        return make_error(ErrorCode::kInvalidData, "description: {}.units: no unit is called {}",
+                          at, name);
+      }
+      least = std::max(least, soc.units[*unit].bandwidth.value);
+    }
+    if (names.size() < 2 || names.size() != together.units.size() || !seen.insert(names).second) {
+      return make_error(ErrorCode::kInvalidData,
+                        "description: {}.units must be two or more different units, once", at);
+    }
+    if (together.bandwidth < least || together.bandwidth > soc.memory.reachable) {
+      return make_error(ErrorCode::kInvalidData,
+                        "description: {}.bandwidth is {} GB/s, not between {} of one of them alone "
+                        "and soc.memory.reachable, {}",
+                        at, together.bandwidth.value, least, soc.memory.reachable.value);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<int> weight_bits(std::string_view type) {
+  for (const Type& known : kTypes) {
+    if (known.name == type) return known.weight_bits;
+  }
+  return std::nullopt;
+}
+
+Status validate(const Soc& soc) {
+  if (soc.memory.reachable > soc.memory.peak) {
+    return make_error(ErrorCode::kInvalidData,
+                      "description: soc.memory.reachable is {} GB/s, more than the peak, {}",
+                      soc.memory.reachable.value, soc.memory.peak.value);
+  }
+  if (soc.sync.fast > soc.sync.blocking) {
+    return make_error(ErrorCode::kInvalidData,
+                      "description: soc.sync.fast is {} us, more than soc.sync.blocking, {}",
+                      soc.sync.fast.value, soc.sync.blocking.value);
+  }
+  RETURN_IF_ERROR(check_units(soc));
+  return check_together(soc);
+}
+
+}  // namespace troika::soc
