@@ -21,6 +21,7 @@ std::unique_ptr<Verb> make_probe_device();
 std::unique_ptr<Verb> make_run();
 std::unique_ptr<Verb> make_synth();
 std::unique_ptr<Verb> make_tokenize();
+std::unique_ptr<Verb> make_plan();
 std::unique_ptr<Verb> make_trace();
 
 struct VerbEntry {

@@ -15,6 +15,9 @@ declare -A may=(
   [troika/graph]="troika/base troika/model"
   [troika/device]="troika/base troika/model troika/graph"
   [troika/soc]="troika/base"
+  [troika/cost]="troika/base troika/soc"
+  [troika/sim]="troika/base troika/model troika/graph troika/device troika/soc troika/cost troika/plan"
+  [troika/planner]="troika/base troika/soc troika/cost"
 )
 may[troika/device/cpu]="${may[troika/device]} troika/device troika/device/cpu/kernels"
 may[troika/device/conformance]="${may[troika/device]} troika/device"
@@ -30,7 +33,7 @@ may[troika/plan]="${may[troika/device]} troika/device"
 may[troika/runtime]="${may[troika/plan]} troika/plan"
 may[troika/engine]="${may[troika/runtime]} troika/runtime troika/device/registry troika/device/check"
 may[cli]="web ${may[troika/engine]} troika/engine troika/profile troika/device/cpu/kernels"
-may[cli]+=" troika/device/check troika/device/probe"
+may[cli]+=" troika/device/check troika/device/probe troika/soc troika/cost troika/planner"
 
 # Tests of what runs on a device may name a real one.
 test_may() {

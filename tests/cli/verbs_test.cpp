@@ -21,7 +21,7 @@ constexpr int kNotFound = 3;
 const std::vector<std::string>& all_verbs() {
   static const std::vector<std::string> names = {"run",      "chat",       "bench",     "inspect",
                                                  "tokenize", "perplexity", "devices",   "doctor",
-                                                 "trace",    "synth",      "completion"};
+                                                 "plan",     "trace",      "synth",     "completion"};
   return names;
 }
 

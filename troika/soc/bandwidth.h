@@ -17,13 +17,6 @@ class SharedBandwidth {
   // up, at most the chip's reachable rate. A set that contains a listed one reaches no less.
   double total(uint32_t mask) const { return totals_[mask]; }
 
-  // The part of its speed that each keeps when the units of `mask` together would draw `demand`
-  // GB/s if each ran alone. All are slowed alike.
-  double speed(uint32_t mask, double demand) const {
-    const double most = totals_[mask];
-    return demand > most ? most / demand : 1;
-  }
-
  private:
   std::vector<double> totals_;  // by mask
 };

@@ -1,0 +1,108 @@
+// troika plan: who should compute what. So far for one product on a described chip.
+#include "cli/operator_report.h"
+#include "cli/text.h"
+#include "cli/verbs.h"
+#include "troika/cost/described_cost.h"
+#include "troika/planner/operator_plan.h"
+#include "troika/soc/catalogue.h"
+#include "troika/soc/validate.h"
+
+namespace troika::cli {
+namespace {
+
+constexpr size_t kMaxFileBytes = size_t{1} << 20;
+
+// A name of the catalogue; a path if it looks like one.
+Result<soc::Soc> load_soc(const std::string& name) {
+  const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
+  auto soc = [&]() -> Result<soc::Soc> {
+    if (!is_path) return soc::find(name);
+    ASSIGN_OR_RETURN(const std::string text, read_text(name, kMaxFileBytes));
+    return soc::from_json(text);
+  }();
+  if (soc) return soc;
+  return make_error(soc.error().code, "--soc {}: {}", in_quotes(name), soc.error().message);
+}
+
+// "4096x14336": outputs, inputs.
+Status parse_weight(const std::string& text, cost::Product& product) {
+  const size_t times = text.find('x');
+  if (times == std::string::npos) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "--weight: {} is not NxK, outputs and inputs, as in 4096x14336",
+                      in_quotes(text));
+  }
+  constexpr IntegerRange kExtent{1, planner::kMaxWeightExtent};
+  ASSIGN_OR_RETURN(product.n, parse_integer("--weight, N", text.substr(0, times), kExtent));
+  ASSIGN_OR_RETURN(product.k, parse_integer("--weight, K", text.substr(times + 1), kExtent));
+  return {};
+}
+
+class Plan final : public Verb {
+ public:
+  void declare(Flags& flags) override {
+    flags.begin_group("Chip");
+    flags.text("--soc", soc_, "NAME",
+               "A described chip, by name or as a file with '/' in its path or '.json' at its end");
+    flags.begin_group("Product");
+    flags.text("--weight", weight_, "NxK", "Outputs and inputs of the weight");
+    flags.integer("--tokens", tokens_, {1, planner::kMaxTokens},
+                  "Rows that are multiplied at once");
+    flags.choice("--type", type_, {"w4a16", "w4a8", "w8a16", "w8a8", "w16a16"},
+                 "Bits of weights and activations");
+    flags.begin_group("Planning");
+    flags.text("--strategy", strategy_, "NAME",
+               "single:DEVICE, layer, padding, online, pipe, heteroinfer, heteroinfer-forced or "
+               "troika");
+    flags.text("--grid", grid_, "1/N", "Shares are multiples of this (default: the strategy's)");
+    flags.begin_group("Output");
+    flags.toggle("--json", json_, "Print one JSON object");
+    flags.set_examples(
+        "  troika plan --soc snapdragon-8-gen-3 --weight 4096x14336 --tokens 256\n"
+        "  troika plan --soc snapdragon-8-gen-3 --weight 4096x4096 --tokens 1 "
+        "--strategy heteroinfer --json\n");
+  }
+
+  Status run(Console& console) override {
+    ASSIGN_OR_RETURN(const OperatorReport::Inputs inputs, resolve());
+    ASSIGN_OR_RETURN(const soc::Soc soc, load_soc(soc_));
+    const cost::DescribedCost cost(soc);
+    ASSIGN_OR_RETURN(const planner::OperatorPlan plan,
+                     planner::plan_operator(cost, inputs.product, inputs.strategy));
+    const OperatorReport report{cost, inputs, plan};
+    return json_ ? print_json(console, report_json(report), 2) : console.print(report_text(report));
+  }
+
+ private:
+  Result<OperatorReport::Inputs> resolve() const {
+    if (soc_.empty() || weight_.empty()) {
+      return make_error(ErrorCode::kInvalidArgument, "{} is needed; see 'troika plan --help'",
+                        soc_.empty() ? "--soc NAME" : "--weight NxK");
+    }
+    OperatorReport::Inputs inputs;
+    RETURN_IF_ERROR(parse_weight(weight_, inputs.product));
+    inputs.product.m = tokens_;
+    inputs.product.type = type_;
+    inputs.product.weight_bits = *soc::weight_bits(type_);
+    ASSIGN_OR_RETURN(inputs.strategy, planner::strategy_from(strategy_));
+    if (!grid_.empty()) {
+      ASSIGN_OR_RETURN(inputs.strategy.grid, planner::grid_from(grid_));
+      inputs.strategy.grid_one_row = inputs.strategy.grid;
+    }
+    return inputs;
+  }
+
+  std::string soc_;
+  std::string weight_;
+  int64_t tokens_ = 1;
+  std::string type_ = "w4a16";
+  std::string strategy_ = "troika";
+  std::string grid_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_plan() { return std::make_unique<Plan>(); }
+
+}  // namespace troika::cli

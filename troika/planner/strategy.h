@@ -1,0 +1,48 @@
+// Strategies: rules by which a product is divided, as settings of one solver.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "troika/base/result.h"
+
+namespace troika::planner {
+
+// How rows are brought to what a device can have.
+enum class Rows {
+  kTile,      // padded to a multiple of its tile
+  kStandard,  // padded to the next length for which it has a graph
+  kPieces,    // in sequence by lengths for which it has graphs
+  kBuilt,     // by a graph that is built for them, at once
+};
+
+struct Strategy {
+  std::string name;
+  std::string device;        // the only one, by name or kind; empty: all
+  bool static_only = false;  // only devices with static graphs
+  Rows rows = Rows::kTile;
+  bool cut_outputs = false;  // weight-centric and hybrid
+  bool cut_rows = false;     // activation-centric
+  bool cut_inputs = false;   // k-cut
+  // False: some co-execution is taken even where one device is faster.
+  bool guard = true;
+  // Shares are multiples of 1 / this; 0: as fine as the tiles.
+  int64_t grid_one_row = 0;
+  int64_t grid = 0;
+  // The least part of the time that a cut must gain over the best single device.
+  double least_gain = 0;
+
+  int64_t grid_for(int64_t rows_of_product) const {
+    return rows_of_product == 1 ? grid_one_row : grid;
+  }
+};
+
+// "single:DEVICE", "layer", "padding", "online", "pipe", "heteroinfer", "heteroinfer-forced",
+// "troika". kInvalidArgument listing them.
+Result<Strategy> strategy_from(std::string_view name);
+
+// "1/4": shares are multiples of a quarter. kInvalidArgument if it is not "1/N", N up to 4096.
+Result<int64_t> grid_from(std::string_view text);
+
+}  // namespace troika::planner

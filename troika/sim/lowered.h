@@ -1,0 +1,42 @@
+// From the tasks of a lowered plan and the costs of a chip to a Schedule, and from a simulated run
+// to the same Trace that the executor writes.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "troika/base/result.h"
+#include "troika/base/trace.h"
+#include "troika/cost/cost_model.h"
+#include "troika/plan/lower.h"
+#include "troika/sim/simulator.h"
+
+namespace troika::sim {
+
+// How the work of two devices is joined.
+enum class Sync {
+  kQueue,     // everything is queued ahead; a task that had to wait for another device is late
+              // by one fast join
+  kPredict,   // the host waits and then submits: a fast join, and a launch to a drained queue
+  kBlocking,  // the same with the driver's blocking call
+};
+
+struct LoweredOptions {
+  // By Plan::devices: which device of the cost model it is. Each at most once.
+  std::vector<size_t> devices;
+  int64_t depth = 0;       // tokens of the sequence before the pass
+  int64_t logit_rows = 1;  // rows whose logits are wanted
+  Sync sync = Sync::kQueue;
+};
+
+// Task i of the schedule is task i of the list. kUnsupported naming a task that its device cannot
+// have.
+Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel& cost,
+                               const LoweredOptions& options);
+
+// One pass, as in the last run of the simulator. `names` by Plan::devices.
+Trace trace_of(const plan::TaskList& list, const Simulator& simulator,
+               std::span<const std::string> names, const LoweredOptions& options);
+
+}  // namespace troika::sim

@@ -1,0 +1,205 @@
+#include "troika/sim/simulator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace troika::sim {
+namespace {
+
+// A well mixed number for each seed and task, whatever the order in which tasks run.
+uint64_t mixed(uint64_t seed, uint64_t index) {
+  uint64_t x = seed + (index + 1) * 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// In (0, 1).
+double uniform(uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53; }
+
+bool sound(float us) { return std::isfinite(us) && us >= 0; }
+
+}  // namespace
+
+Status check(const Schedule& schedule) {
+  if (schedule.n_devices == 0 || schedule.n_devices > kMaxDevices) {
+    return make_error(ErrorCode::kInvalidData, "schedule: {} devices, not 1 to {}",
+                      schedule.n_devices, kMaxDevices);
+  }
+  const size_t sets = schedule.shared_gbps.size();
+  if (sets != 0 && sets != size_t{1} << schedule.n_devices) {
+    return make_error(ErrorCode::kInvalidData, "schedule: {} shared bandwidths for {} devices",
+                      sets, schedule.n_devices);
+  }
+  for (size_t set = 1; set < sets; ++set) {
+    if (std::isfinite(schedule.shared_gbps[set]) && schedule.shared_gbps[set] > 0) continue;
+    return make_error(ErrorCode::kInvalidData, "schedule: shared bandwidth {} is {} GB/s", set,
+                      schedule.shared_gbps[set]);
+  }
+  for (size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    const auto fail = [&](const char* what) {
+      return make_error(ErrorCode::kInvalidData, "schedule: task {}: {}", i, what);
+    };
+    if (task.device < 0 || static_cast<size_t>(task.device) >= schedule.n_devices) {
+      return fail("no such device");
+    }
+    if (task.first_wait < 0 || task.n_waits < 0 ||
+        static_cast<size_t>(task.first_wait) + static_cast<size_t>(task.n_waits) >
+            schedule.waits.size()) {
+      return fail("no such waits");
+    }
+    for (int32_t w = 0; w < task.n_waits; ++w) {
+      const int32_t other = schedule.waits[static_cast<size_t>(task.first_wait + w)];
+      if (other < 0 || static_cast<size_t>(other) >= i) {
+        return fail("waits for a task that is not earlier");
+      }
+    }
+    for (const float value :
+         {task.delay_us, task.start_us, task.late_us, task.work_us, task.demand_gbps}) {
+      if (!sound(value)) return fail("a time or a demand is negative or not finite");
+    }
+  }
+  return {};
+}
+
+double Simulator::factor(int32_t task) const {
+  if (noise_.deviation == 0) return 1;
+  const double radius =
+      std::sqrt(-2 * std::log(uniform(mixed(noise_.seed, 2 * static_cast<uint64_t>(task)))));
+  const double angle =
+      2 * std::numbers::pi * uniform(mixed(noise_.seed, 2 * static_cast<uint64_t>(task) + 1));
+  return std::exp(noise_.deviation * radius * std::cos(angle));
+}
+
+void Simulator::prepare(const Schedule& schedule) {
+  const size_t n = schedule.tasks.size();
+  queues_.assign(schedule.n_devices, Queue());
+  busy_us_.assign(schedule.n_devices, 0);
+  order_.resize(n);
+  done_.assign(n, 0);
+  times_.resize(n);
+  for (const Task& task : schedule.tasks) ++queues_[static_cast<size_t>(task.device)].end;
+  int32_t begin = 0;
+  for (Queue& queue : queues_) {
+    queue.next = begin;
+    begin += queue.end;
+    queue.end = queue.next;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    Queue& queue = queues_[static_cast<size_t>(schedule.tasks[i].device)];
+    order_[static_cast<size_t>(queue.end++)] = static_cast<int32_t>(i);
+  }
+}
+
+void Simulator::take_next(const Schedule& schedule, size_t device) {
+  Queue& queue = queues_[device];
+  if (queue.next == queue.end) {
+    queue.phase = Phase::kDone;
+    return;
+  }
+  queue.task = order_[static_cast<size_t>(queue.next++)];
+  const Task& task = schedule.tasks[static_cast<size_t>(queue.task)];
+  times_[static_cast<size_t>(queue.task)].turn_us = now_us_;
+  queue.phase = task.delay_us > 0 ? Phase::kDelay : Phase::kWaiting;
+  queue.until_us = now_us_ + task.delay_us;
+}
+
+bool Simulator::waits_done(const Schedule& schedule, const Task& task) const {
+  for (int32_t w = 0; w < task.n_waits; ++w) {
+    const int32_t other = schedule.waits[static_cast<size_t>(task.first_wait + w)];
+    if (done_[static_cast<size_t>(other)] == 0) return false;
+  }
+  return true;
+}
+
+bool Simulator::start_if_ready(const Schedule& schedule, size_t device) {
+  Queue& queue = queues_[device];
+  if (queue.phase != Phase::kWaiting) return false;
+  const Task& task = schedule.tasks[static_cast<size_t>(queue.task)];
+  if (!waits_done(schedule, task)) return false;
+  // until_us is when its turn, and its pause, were over.
+  const double start = task.start_us + (now_us_ > queue.until_us ? task.late_us : 0.0F);
+  times_[static_cast<size_t>(queue.task)].start_us = now_us_;
+  queue.until_us = now_us_ + start;
+  if (start > 0) {
+    queue.phase = Phase::kStarting;
+  } else {
+    begin_work(schedule, device);
+  }
+  return true;
+}
+
+void Simulator::begin_work(const Schedule& schedule, size_t device) {
+  Queue& queue = queues_[device];
+  const Task& task = schedule.tasks[static_cast<size_t>(queue.task)];
+  queue.phase = Phase::kWorking;
+  queue.left_us = task.work_us * factor(queue.task);
+  queue.demand_gbps = task.demand_gbps;
+}
+
+void Simulator::finish(const Schedule& schedule, size_t device) {
+  Queue& queue = queues_[device];
+  TaskTimes& times = times_[static_cast<size_t>(queue.task)];
+  times.end_us = now_us_;
+  busy_us_[device] += now_us_ - times.start_us;
+  done_[static_cast<size_t>(queue.task)] = 1;
+  take_next(schedule, device);
+}
+
+// All that work are slowed alike when together they want more than the memory gives them.
+double Simulator::speed(const Schedule& schedule) const {
+  if (schedule.shared_gbps.empty()) return 1;
+  double demand = 0;
+  size_t set = 0;
+  for (size_t device = 0; device < queues_.size(); ++device) {
+    if (queues_[device].phase != Phase::kWorking) continue;
+    demand += queues_[device].demand_gbps;
+    set |= size_t{1} << device;
+  }
+  const double most = schedule.shared_gbps[set];
+  return set != 0 && demand > most ? most / demand : 1;
+}
+
+bool Simulator::step(const Schedule& schedule) {
+  for (size_t device = 0; device < queues_.size(); ++device) start_if_ready(schedule, device);
+  const double pace = speed(schedule);
+  double next_us = HUGE_VAL;
+  for (const Queue& queue : queues_) {
+    if (queue.phase == Phase::kWorking) {
+      next_us = std::min(next_us, now_us_ + queue.left_us / pace);
+    } else if (queue.phase == Phase::kDelay || queue.phase == Phase::kStarting) {
+      next_us = std::min(next_us, queue.until_us);
+    }
+  }
+  if (next_us == HUGE_VAL) return false;
+  const double before_us = now_us_;
+  now_us_ = next_us;
+  for (size_t device = 0; device < queues_.size(); ++device) {
+    Queue& queue = queues_[device];
+    if (queue.phase == Phase::kWorking) {
+      // What ends now is told by the same expression that chose the time, not by a difference.
+      const bool ends = before_us + queue.left_us / pace <= next_us;
+      queue.left_us = std::max(0.0, queue.left_us - (next_us - before_us) * pace);
+      if (ends) finish(schedule, device);
+    } else if (queue.phase == Phase::kDelay && queue.until_us <= next_us) {
+      queue.phase = Phase::kWaiting;
+    } else if (queue.phase == Phase::kStarting && queue.until_us <= next_us) {
+      begin_work(schedule, device);
+    }
+  }
+  return true;
+}
+
+double Simulator::run(const Schedule& schedule, const Noise& noise) {
+  noise_ = noise;
+  now_us_ = 0;
+  prepare(schedule);
+  for (size_t device = 0; device < queues_.size(); ++device) take_next(schedule, device);
+  while (step(schedule)) {
+  }
+  return now_us_;
+}
+
+}  // namespace troika::sim

@@ -1,0 +1,96 @@
+// The discrete-event simulator: tasks on in-order queues, waits between them, one shared memory, on
+// virtual time. Deterministic: the same schedule and seed give the same times.
+//
+// A planner runs thousands of schedules a second, so a schedule is a few flat arrays, and a run
+// allocates nothing once its Simulator has seen one as large.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "troika/base/result.h"
+
+namespace troika::sim {
+
+inline constexpr size_t kMaxDevices = 16;
+
+// One task, as much as time needs. Times in microseconds.
+struct Task {
+  int32_t device = 0;
+  int32_t first_wait = 0;  // Schedule::waits[first_wait, first_wait + n_waits)
+  int32_t n_waits = 0;
+  float delay_us = 0;     // a planned pause, from when the task's turn has come
+  float start_us = 0;     // before it works: to launch it, to switch
+  float late_us = 0;      // the same, if it had to wait for another device
+  float work_us = 0;      // at full speed
+  float demand_gbps = 0;  // of the memory while it works at full speed
+};
+
+struct Schedule {
+  size_t n_devices = 0;
+  std::vector<Task> tasks;     // those of a device run in this order
+  std::vector<int32_t> waits;  // earlier tasks
+  // GB/s that a set of devices reaches together, by mask; empty: as much as they ask for.
+  std::vector<double> shared_gbps;
+};
+
+// kInvalidData naming the task: an unknown device, a wait for a task that is not earlier, a time
+// that is negative or not finite.
+Status check(const Schedule& schedule);
+
+struct Noise {
+  uint64_t seed = 0;
+  double deviation = 0;  // of the logarithm of a task's work; 0: none
+};
+
+struct TaskTimes {
+  double turn_us = 0;   // the device had nothing before it left
+  double start_us = 0;  // of launch and work; before it lie delay and wait
+  double end_us = 0;
+};
+
+// Not shared between threads.
+class Simulator {
+ public:
+  // Runs a schedule that passed check() and returns its length, us. The simulated devices start
+  // empty.
+  double run(const Schedule& schedule, const Noise& noise = {});
+
+  // Of the last run.
+  std::span<const TaskTimes> times() const { return times_; }   // by task
+  std::span<const double> busy_us() const { return busy_us_; }  // by device
+
+ private:
+  enum class Phase : uint8_t { kIdle, kDelay, kWaiting, kStarting, kWorking, kDone };
+  struct Queue {
+    Phase phase = Phase::kIdle;
+    int32_t next = 0;  // in order_
+    int32_t end = 0;
+    int32_t task = -1;
+    double until_us = 0;  // of kDelay and kStarting
+    double left_us = 0;   // of kWorking, at full speed
+    double demand_gbps = 0;
+  };
+
+  void prepare(const Schedule& schedule);
+  void take_next(const Schedule& schedule, size_t device);
+  bool waits_done(const Schedule& schedule, const Task& task) const;
+  bool start_if_ready(const Schedule& schedule, size_t device);
+  void begin_work(const Schedule& schedule, size_t device);
+  void finish(const Schedule& schedule, size_t device);
+  double speed(const Schedule& schedule) const;
+  // Advances to the next event; false when nothing is left.
+  bool step(const Schedule& schedule);
+  double factor(int32_t task) const;
+
+  double now_us_ = 0;
+  Noise noise_;
+  std::vector<Queue> queues_;
+  std::vector<int32_t> order_;  // tasks by device
+  std::vector<uint8_t> done_;
+  std::vector<TaskTimes> times_;
+  std::vector<double> busy_us_;
+};
+
+}  // namespace troika::sim

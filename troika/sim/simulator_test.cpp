@@ -1,0 +1,186 @@
+#include "troika/sim/simulator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace troika::sim {
+namespace {
+
+// Puts schedules together task by task.
+struct Builder {
+  explicit Builder(size_t devices) { schedule.n_devices = devices; }
+  int32_t add(int32_t device, float work_us, std::vector<int32_t> waits = {}, float gbps = 0) {
+    Task task;
+    task.device = device;
+    task.work_us = work_us;
+    task.demand_gbps = gbps;
+    task.first_wait = static_cast<int32_t>(schedule.waits.size());
+    task.n_waits = static_cast<int32_t>(waits.size());
+    schedule.waits.insert(schedule.waits.end(), waits.begin(), waits.end());
+    schedule.tasks.push_back(task);
+    return static_cast<int32_t>(schedule.tasks.size()) - 1;
+  }
+  Schedule schedule;
+};
+
+TEST(Simulator, AQueueRunsInOrderAndQueuesRunSideBySide) {
+  Builder b(2);
+  b.add(0, 10);
+  b.add(1, 25);
+  b.add(0, 20);
+  Simulator simulator;
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 30);
+  EXPECT_DOUBLE_EQ(simulator.times()[2].start_us, 10);
+  EXPECT_DOUBLE_EQ(simulator.times()[1].end_us, 25);
+  EXPECT_DOUBLE_EQ(simulator.busy_us()[0], 30);
+  EXPECT_DOUBLE_EQ(simulator.busy_us()[1], 25);
+}
+
+TEST(Simulator, ATaskWaitsAndIsLateOnlyIfItHadTo) {
+  Builder b(2);
+  const int32_t first = b.add(0, 10);
+  const int32_t waiting = b.add(1, 5, {first});
+  const int32_t slow = b.add(1, 50);
+  const int32_t prompt = b.add(1, 5, {first});
+  for (const int32_t task : {waiting, prompt}) {
+    b.schedule.tasks[static_cast<size_t>(task)].late_us = 3;
+    b.schedule.tasks[static_cast<size_t>(task)].start_us = 1;
+  }
+  Simulator simulator;
+  // 10, late by 3, launched in 1, works 5; then 50; then 1 + 5, for `first` is done long since.
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 10 + 9 + 50 + 6);
+  EXPECT_DOUBLE_EQ(simulator.times()[static_cast<size_t>(waiting)].start_us, 10);
+  EXPECT_DOUBLE_EQ(simulator.times()[static_cast<size_t>(slow)].turn_us, 19);
+  EXPECT_DOUBLE_EQ(simulator.busy_us()[1], 65);
+}
+
+TEST(Simulator, ADelayBeginsWithTheTurnAndRunsWhileOthersWork) {
+  Builder b(2);
+  const int32_t first = b.add(0, 10);
+  b.schedule.tasks[static_cast<size_t>(b.add(1, 5, {first}))].delay_us = 4;
+  b.schedule.tasks[static_cast<size_t>(b.add(1, 5, {first}))].delay_us = 4;
+  Simulator simulator;
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 10 + 5 + 4 + 5);
+  EXPECT_DOUBLE_EQ(simulator.times()[1].start_us, 10);
+}
+
+TEST(Simulator, DevicesShareTheMemoryWhileTheyWorkAtTheSameTime) {
+  Builder b(2);
+  b.add(0, 10, {}, 40);
+  b.add(1, 30, {}, 40);
+  b.schedule.shared_gbps = {0, 50, 50, 60};
+  Simulator simulator;
+  // 80 of 60 GB/s: at 3/4 speed the first takes 13.33, of the second 20 are left.
+  EXPECT_NEAR(simulator.run(b.schedule), 40.0 / 3 + 20, 1e-9);
+  EXPECT_NEAR(simulator.times()[0].end_us, 40.0 / 3, 1e-9);
+  // Alone, nothing is slowed.
+  b.schedule.tasks[1].first_wait = 0;
+  b.schedule.tasks[1].n_waits = 1;
+  b.schedule.waits = {0};
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 40);
+}
+
+TEST(Simulator, WhatCannotBeIsRefused) {
+  const auto refused = [](auto change) {
+    Builder b(2);
+    const int32_t first = b.add(0, 10);
+    b.add(1, 10, {first});
+    b.schedule.shared_gbps = {0, 50, 50, 60};
+    EXPECT_TRUE(check(b.schedule).has_value());
+    change(b.schedule);
+    return !check(b.schedule).has_value();
+  };
+  EXPECT_TRUE(refused([](Schedule& s) { s.tasks[0].device = 2; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.tasks[0].device = -1; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.waits[0] = 1; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.waits[0] = -1; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.tasks[1].n_waits = 2; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.tasks[0].work_us = -1; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.tasks[0].late_us = NAN; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.tasks[0].delay_us = INFINITY; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.shared_gbps.pop_back(); }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.shared_gbps[3] = 0; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.n_devices = 0; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.n_devices = 17; }));
+}
+
+Schedule random_schedule(std::mt19937& random, size_t devices, int32_t tasks) {
+  Builder b(devices);
+  for (int32_t i = 0; i < tasks; ++i) {
+    std::vector<int32_t> waits;
+    for (unsigned w = random() % 3; i > 0 && w > 0; --w) {
+      waits.push_back(static_cast<int32_t>(random() % static_cast<unsigned>(i)));
+    }
+    b.add(static_cast<int32_t>(random() % devices), static_cast<float>(random() % 100), waits,
+          static_cast<float>(random() % 40));
+    Task& task = b.schedule.tasks.back();
+    task.start_us = static_cast<float>(random() % 4);
+    task.late_us = static_cast<float>(random() % 10);
+    if (random() % 5 == 0) task.delay_us = static_cast<float>(random() % 20);
+  }
+  b.schedule.shared_gbps.assign(size_t{1} << devices, 50);
+  return b.schedule;
+}
+
+TEST(Simulator, RandomSchedulesEndWithEveryWaitKeptAndNoDeviceTwiceAtWork) {
+  std::mt19937 random(3);
+  Simulator simulator;
+  for (int i = 0; i < 300; ++i) {
+    const Schedule schedule = random_schedule(random, 1 + random() % 4, 60);
+    ASSERT_TRUE(check(schedule).has_value());
+    const double length = simulator.run(schedule);
+    std::vector<double> free(schedule.n_devices, 0);
+    double last = 0;
+    for (size_t t = 0; t < schedule.tasks.size(); ++t) {
+      const Task& task = schedule.tasks[t];
+      const TaskTimes& times = simulator.times()[t];
+      auto& device_free = free[static_cast<size_t>(task.device)];
+      EXPECT_EQ(times.turn_us, device_free);
+      EXPECT_GE(times.start_us, times.turn_us + task.delay_us);
+      EXPECT_GE(times.end_us, (times.start_us + task.work_us) * (1 - 1e-12));
+      for (int32_t w = 0; w < task.n_waits; ++w) {
+        const auto other =
+            static_cast<size_t>(schedule.waits[static_cast<size_t>(task.first_wait + w)]);
+        EXPECT_GE(times.start_us, simulator.times()[other].end_us);
+      }
+      device_free = times.end_us;
+      last = std::max(last, times.end_us);
+    }
+    EXPECT_EQ(length, last);
+  }
+}
+
+TEST(Simulator, TheSameSeedGivesTheSameTimesAndAnotherOthers) {
+  std::mt19937 random(4);
+  const Schedule schedule = random_schedule(random, 3, 200);
+  Simulator simulator;
+  const double quiet = simulator.run(schedule);
+  EXPECT_EQ(simulator.run(schedule), quiet);
+  const double noisy = simulator.run(schedule, {1, 0.1});
+  EXPECT_EQ(Simulator().run(schedule, {1, 0.1}), noisy);
+  EXPECT_NE(simulator.run(schedule, {2, 0.1}), noisy);
+  EXPECT_NE(noisy, quiet);
+}
+
+TEST(Simulator, NoiseHasTheDeviationAskedFor) {
+  Builder b(1);
+  for (int i = 0; i < 10'000; ++i) b.add(0, 1);
+  Simulator simulator;
+  simulator.run(b.schedule, {9, 0.2});
+  double sum = 0;
+  double squares = 0;
+  for (const TaskTimes& times : simulator.times()) {
+    const double x = std::log(times.end_us - times.start_us);
+    sum += x;
+    squares += x * x;
+  }
+  EXPECT_NEAR(sum / 10'000, 0, 0.01);
+  EXPECT_NEAR(std::sqrt(squares / 10'000), 0.2, 0.01);
+}
+
+}  // namespace
+}  // namespace troika::sim
