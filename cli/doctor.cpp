@@ -98,10 +98,10 @@ std::string error_table(const std::vector<TriedDevice>& devices) {
       const auto& groups = device->report.check.groups;
       const auto found = std::find_if(groups.begin(), groups.end(),
                                       [&](const auto& group) { return group.group == name; });
-      text +=
-          fmt::format(" {:<18}", found == groups.end()
-                                     ? "not computed"
-                                     : fmt::format("{:.1e} ({:.0e})", found->nmse, found->bound));
+      text += fmt::format(" {:<18}",
+                          found == groups.end()
+                              ? (device->report.check.untold > 0 ? "no time" : "not computed")
+                              : fmt::format("{:.1e} ({:.0e})", found->nmse, found->bound));
     }
     end_line(text);
   }

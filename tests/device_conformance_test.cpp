@@ -2,6 +2,8 @@
 // that is not here is reported as skipped, with the reason.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 #include <memory>
 
@@ -30,7 +32,17 @@ std::vector<Subject> subjects() {
     subject.device = type.name;
     subject.name = type.name;
     if (type.name != "cpu") {
-      all.push_back(subject);
+      std::vector<std::string> instances = {""};
+      if (type.name == "openvino") instances = {":CPU", ":NPU"};
+      // With a fault that never comes.
+      if (type.wraps) instances = {":nan@1000000:cpu"};
+      for (const std::string& instance : instances) {
+        subject.device = std::string(type.name) + instance;
+        subject.name = subject.device;
+        std::replace_if(
+            subject.name.begin(), subject.name.end(), [](char c) { return !std::isalnum(c); }, '_');
+        all.push_back(subject);
+      }
       continue;
     }
     for (const cpu::KernelTable* table : cpu::available_kernels()) {

@@ -41,10 +41,10 @@ struct DeviceInfo {
   // Rows for which kernels can be compiled, ascending; empty: any number. A task then has rows for
   // one of these and may use fewer; its tensors have room for all of them.
   std::vector<int64_t> standard_rows;
-  int64_t n_tile = 1;           // outputs of a product are cut on multiples of this
-  int64_t k_tile = 1;           // inputs of a product are cut on multiples of this
-  bool exact = true;            // computes in FP32; false: inputs are rounded to FP16
-  bool strided = true;          // takes rows that lie further apart than they are wide
+  int64_t n_tile = 1;   // outputs of a product are cut on multiples of this
+  int64_t k_tile = 1;   // inputs of a product are cut on multiples of this
+  bool exact = true;    // computes in FP32; false: inputs are rounded to FP16
+  bool strided = true;  // takes rows that lie further apart than they are wide; false: copies them
   bool unified_memory = true;   // computes in the shared pool, without copies
   bool paged_attention = true;  // reads the KV cache through block tables
   int64_t capacity_bytes = 0;   // memory that it can hold; 0: all of the machine's

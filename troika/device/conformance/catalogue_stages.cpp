@@ -79,9 +79,12 @@ void add_stages(CaseList& list, const Layer& layer, int64_t rows, int round = 0)
     b.output(g1.q);
     b.output(g1.kv);
   });
-  list.add(name("MLP"), prompt(rows), [=](ProblemBuilder& b) {
-    b.output(add_mlp(b, layer, b.input(layer.hidden, Spread::kOutliers)));
-  });
+  list.add(
+      name("MLP"), prompt(rows),
+      [=](ProblemBuilder& b) {
+        b.output(add_mlp(b, layer, b.input(layer.hidden, Spread::kOutliers)));
+      },
+      round == 2 ? 1 : 0);
   list.add(name("G2"), prompt(rows), [=](ProblemBuilder& b) {
     const TensorId attention = b.input(layer.n_heads * layer.head_dim);
     b.output(add_g2(b, layer, attention, b.input(layer.hidden, Spread::kOutliers)));

@@ -62,12 +62,6 @@ class CaseRun {
       return fmt::format("the device does not compute {}", to_string(problem.graph.op(op).kind));
     }
     if (max_rows() == 0) return "more rows than the longest standard length";
-    if (device_.info().strided) return {};
-    for (const graph::TensorId id : problem.program.tensors) {
-      const graph::Tensor& tensor = problem.graph.tensor(id);
-      const bool dense = tensor.window_of < 0 && tensor.width % kDenseWidth == 0;
-      if (!dense) return "the device takes only rows without gaps";
-    }
     return {};
   }
 
@@ -164,9 +158,6 @@ class CaseRun {
     if (!written.empty()) note(nmse(written, expected, 1), "kv cache");
     return {};
   }
-
-  // Rows of so many floats fill whole cache lines.
-  static constexpr int64_t kDenseWidth = 16;
 
   Device& device_;
   const Case& case_;

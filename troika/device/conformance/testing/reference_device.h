@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -62,7 +63,11 @@ class ReferenceDevice final : public Device {
 
   const DeviceInfo& info() const override { return info_; }
   DeviceInfo& facts() { return info_; }
-  bool supports(const graph::Graph&, graph::OpId) const override { return true; }
+  bool supports(const graph::Graph& graph, graph::OpId op) const override {
+    return graph.op(op).kind != left_out_;
+  }
+  // This operator cannot be computed.
+  void leave_out(std::optional<graph::OpKind> kind) { left_out_ = kind; }
   Result<std::unique_ptr<Kernel>> compile(const Program& program) override {
     if (fault_ == Fault::kRefusesToCompile) {
       return make_error(ErrorCode::kDeviceFailed, "no room for a graph");
@@ -229,6 +234,7 @@ class ReferenceDevice final : public Device {
   const Fault fault_;
   const Precision precision_;
   DeviceInfo info_;
+  std::optional<graph::OpKind> left_out_;
   std::atomic<bool> let_go_{false};
   WorkQueue queue_;  // last: its worker uses all of the above
 };
