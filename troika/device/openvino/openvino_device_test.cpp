@@ -1,9 +1,12 @@
 #include "troika/device/openvino/openvino_device.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <filesystem>
+#include <fstream>
 
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/device/openvino/program_rig.h"
@@ -260,6 +263,169 @@ TEST_F(OpenVinoDeviceTest, StagesOfTheDefaultModel) {
   }
   EXPECT_EQ(device_->stats().copies, 0);
   EXPECT_EQ(device_->stats().copy_bytes, 0);
+}
+
+// Rows that are no multiple of a cache line, or further apart than they need be, are copied, and
+// the copies are counted.
+TEST_F(OpenVinoDeviceTest, CopiesRowsWithGapsAndCountsThem) {
+  Sketch sketch;
+  const TensorId x = sketch.input(72);
+  sketch.op(OpKind::kAdd, {x, x}, 72);
+  expect_same(sketch.graph(), sketch.program(128), 100);
+  EXPECT_EQ(device_->stats().copies, 2);
+  EXPECT_EQ(device_->stats().copy_bytes, 2 * 100 * 72 * 4);
+  EXPECT_EQ(device_->stats().own_bytes, 0);  // the kernel is gone
+  expect_same(sketch.graph(), sketch.program(1), 1);
+  EXPECT_EQ(device_->stats().copies, 2);
+  Sketch aligned;
+  aligned.op(OpKind::kAdd, {aligned.input(64), aligned.input(64)}, 64);
+  expect_same(aligned.graph(), aligned.program(128), 100);
+  EXPECT_EQ(device_->stats().copies, 2);
+  expect_same(aligned.graph(), aligned.program(128), 100, RowGap::kMore);
+  EXPECT_EQ(device_->stats().copies, 5);
+}
+
+// A task's results may lie where its inputs do, in memory of the same kernel's other tasks, or
+// wherever else.
+TEST_F(OpenVinoDeviceTest, AnyMemoryWillDo) {
+  Sketch sketch;
+  const TensorId x = sketch.input(64);
+  const TensorId normed = sketch.product(x, sketch.weight(TensorType::kF32, 64, 64));
+  sketch.op(OpKind::kAdd, {normed, x}, 64);
+  const Program program = sketch.program(128);
+  const auto kernel = device_->compile(program);
+  ASSERT_TRUE(kernel.has_value());
+  std::vector<std::unique_ptr<Rig>> rigs;
+  for (uint32_t i = 0; i < 20; ++i) {
+    rigs.push_back(std::make_unique<Rig>(sketch.graph(), 128, 128, 0, RowGap::kToCacheLine, i));
+  }
+  for (int round = 0; round < 2; ++round) {
+    for (uint32_t i = 0; i < 20; ++i) {
+      Rig& got = *rigs[i];
+      Rig expected(sketch.graph(), 128, 128, 0, RowGap::kToCacheLine, i);
+      ASSERT_TRUE(got.run(*device_, **kernel, program).has_value());
+      ASSERT_TRUE(expected.run(*cpu_, program).has_value());
+      EXPECT_LT(nmse(got, expected, program.outputs[0]), kBound);
+    }
+  }
+  EXPECT_EQ(device_->stats().copies, 0);
+
+  // The sum over the input, as no plan asks for it.
+  Rig expected(sketch.graph(), 128, 128);
+  Rig got(sketch.graph(), 128, 128);
+  ASSERT_TRUE(expected.run(*cpu_, program).has_value());
+  std::vector<TensorView> views;
+  for (const TensorId id : program.tensors) views.push_back(got.view(id));
+  views[2] = views[0];
+  const auto fence = device_->submit(**kernel, {views, &got.batch()}, {});
+  ASSERT_TRUE(fence && fence->wait());
+  for (int64_t r = 0; r < 128; ++r) {
+    for (size_t i = 0; i < 64; ++i) {
+      ASSERT_NEAR(got.row(x, r)[i], expected.row(program.outputs[0], r)[i], 1e-4);
+    }
+  }
+  EXPECT_EQ(device_->stats().copies, 1);
+}
+
+TEST_F(OpenVinoDeviceTest, EqualGraphsAreCompiledOnce) {
+  Sketch sketch;
+  sketch.product(sketch.input(64), sketch.weight(TensorType::kQ4_1, 64, 64));
+  const auto first = device_->compile(sketch.program(64));
+  ASSERT_TRUE(first.has_value());
+  const int64_t once = device_->stats().own_bytes;
+  EXPECT_GT(once, 2 * 64 * 64 * 6 / 8);
+  const auto again = device_->compile(sketch.program(64));
+  const auto longer = device_->compile(sketch.program(512));
+  ASSERT_TRUE(again && longer);
+  EXPECT_EQ(device_->stats().own_bytes, once);
+  const auto shorter = device_->compile(sketch.program(1));
+  ASSERT_TRUE(shorter.has_value());
+  EXPECT_GT(device_->stats().own_bytes, once);
+}
+
+TEST_F(OpenVinoDeviceTest, RefusesWhatItCannotDo) {
+  Sketch sketch;
+  const model::Weight* weight = sketch.weight(TensorType::kQ4_0, 32, 64);
+  sketch.product(sketch.input(64), weight);
+  const auto odd = device_->compile(sketch.program(100));
+  ASSERT_FALSE(odd.has_value());
+  EXPECT_EQ(odd.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(odd.error().message.find("100 rows"), std::string::npos) << odd.error().message;
+
+  Sketch cut;
+  Op& product = cut.op(OpKind::kMatMul, {cut.input(48)}, 32);
+  product.weight = weight;
+  const auto refused = device_->compile(cut.program(1));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+
+  // OpenVINO finds that shapes contradict each other.
+  Sketch wrong;
+  wrong.op(OpKind::kAdd, {wrong.input(48), wrong.input(64)}, 64);
+  const auto failed = device_->compile(wrong.program(1));
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error().code, ErrorCode::kDeviceFailed);
+  EXPECT_EQ(failed.error().message.find('\n'), std::string::npos);
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(OpenVinoDeviceTest, NotANumberLosesTheDevice) {
+  Sketch sketch;
+  const TensorId x = sketch.input(64);
+  sketch.op(OpKind::kAdd, {x, x}, 64);
+  Rig rig(sketch.graph(), 64, 10);
+  rig.row(x, 30)[0] = std::nanf("");  // in the padding
+  ASSERT_TRUE(rig.run(*device_, sketch.program(64)).has_value());
+  rig.row(x, 9)[5] = std::nanf("");
+  const Status status = rig.run(*device_, sketch.program(64));
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, ErrorCode::kDeviceFailed);
+  EXPECT_NE(status.error().message.find("row 9"), std::string::npos) << status.error().message;
+  EXPECT_TRUE(device_->lost());
+}
+
+TEST_F(OpenVinoDeviceTest, KernelsMayGoAfterTheDevice) {
+  Sketch sketch;
+  sketch.product(sketch.input(72), sketch.weight(TensorType::kF32, 64, 72));
+  const Program program = sketch.program(64);
+  const auto kernel = device_->compile(program);
+  ASSERT_TRUE(kernel.has_value());
+  Rig rig(sketch.graph(), 64, 64);
+  ASSERT_TRUE(rig.run(*device_, **kernel, program).has_value());
+  device_.reset();
+}
+
+// What is in the cache is used only if it is right; whatever is there, the results are.
+TEST_F(OpenVinoDeviceTest, ADamagedCacheIsCompiledAgain) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / fmt::format("openvino-cache-{}", getpid());
+  OpenVinoOptions options;
+  options.plugin = Plugin::kCpu;
+  options.cache_dir = folder.string();
+  Sketch sketch;
+  sketch.product(sketch.input(64), sketch.weight(TensorType::kQ4_1, 96, 64));
+  const auto run = [&] {
+    auto opened = open(options);
+    ASSERT_TRUE(opened.has_value()) << opened.error().message;
+    device_ = std::move(*opened);
+    expect_same(sketch.graph(), sketch.program(32), 32);
+  };
+  run();
+  fs::path file;
+  for (const auto& entry : fs::directory_iterator(folder)) file = entry.path();
+  ASSERT_FALSE(file.empty());
+  const auto size = fs::file_size(file);
+  const auto written = fs::last_write_time(file);
+  run();  // from the cache
+  EXPECT_EQ(fs::last_write_time(file), written);
+  for (const uintmax_t length : {uintmax_t{0}, uintmax_t{40}, size / 2, size - 1}) {
+    fs::resize_file(file, length);
+    run();
+    EXPECT_EQ(fs::file_size(file), size);
+  }
+  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(300) << "garbage";
+  run();
+  fs::remove_all(folder);
 }
 
 }  // namespace
