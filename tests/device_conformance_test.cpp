@@ -57,20 +57,27 @@ std::vector<Subject> subjects() {
   return all;
 }
 
-// Opened once, for opening may take a second.
-const Result<std::vector<std::unique_ptr<Device>>>& open(const Subject& subject) {
-  static std::map<std::string, Result<std::vector<std::unique_ptr<Device>>>> opened;
-  const auto found = opened.find(subject.name);
-  if (found != opened.end()) return found->second;
-  OpenOptions options;
-  options.kernels = subject.kernels;
-  options.threads = subject.threads;
-  return opened.emplace(subject.name, open_devices(subject.device, options)).first->second;
-}
-
 using Param = std::tuple<Subject, std::string>;
+using Opened = Result<std::vector<std::unique_ptr<Device>>>;
 
-class DeviceConformance : public ::testing::TestWithParam<Param> {};
+class DeviceConformance : public ::testing::TestWithParam<Param> {
+ protected:
+  // Opened once, for opening may take a second.
+  static const Opened& open(const Subject& subject) {
+    const auto found = opened_.find(subject.name);
+    if (found != opened_.end()) return found->second;
+    OpenOptions options;
+    options.kernels = subject.kernels;
+    options.threads = subject.threads;
+    return opened_.emplace(subject.name, open_devices(subject.device, options)).first->second;
+  }
+
+  // Before the program ends: libraries that devices load clean up then.
+  static void TearDownTestSuite() { opened_.clear(); }
+
+ private:
+  static inline std::map<std::string, Opened> opened_;
+};
 
 TEST_P(DeviceConformance, Within) {
   const auto& [subject, group] = GetParam();

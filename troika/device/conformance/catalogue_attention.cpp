@@ -61,7 +61,7 @@ void add_rope_cases(CaseList& list) {
   for (const model::RopePairs pairs : {model::RopePairs::kAdjacent, model::RopePairs::kHalves}) {
     for (const Shape shape : {Shape{64, 64}, Shape{80, 32}, Shape{22, 22}, Shape{6, 2}}) {
       for (const int64_t n_heads : {1, 3, 7}) {
-        for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
+        for (const int64_t rows : list.row_counts()) {
           list.add(
               fmt::format("{} heads, {} of {} dimensions, {}, {} rows", n_heads, shape.rope_dim,
                           shape.head_dim,
@@ -75,7 +75,7 @@ void add_rope_cases(CaseList& list) {
                 const TensorId x = b.input(n_heads * shape.head_dim, Spread::kOutliers);
                 b.output(b.rope(x, table, heads));
               },
-              n_heads == 3 && shape.head_dim == 64 && rows > 1
+              n_heads == 3 && shape.head_dim == 64 && rows == list.most_rows()
                   ? (pairs == model::RopePairs::kAdjacent ? 1 : 2)
                   : 0);
         }

@@ -13,11 +13,11 @@ constexpr int64_t kWidths[] = {96, 160, 576};
 void add_embed(CaseList& list) {
   for (const TensorType type : kWeightTypes) {
     for (const int64_t width : kWidths) {
-      for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
+      for (const int64_t rows : list.row_counts()) {
         list.add(
             fmt::format("{} 300x{}, {} rows", type_name(type), width, rows), ragged(rows),
             [=](ProblemBuilder& b) { b.output(b.embed(type, 300, width)); },
-            width == 96 && rows > 1 ? (type == TensorType::kQ4_0 ? 1 : 3) : 0);
+            width == 96 && rows == list.most_rows() ? (type == TensorType::kQ4_0 ? 1 : 3) : 0);
       }
     }
   }
@@ -46,11 +46,12 @@ void add_rms_norm(CaseList& list) {
   for (const Named& values : {Named{Spread::kNormal, "even"}, Named{Spread::kOutliers, "outliers"},
                               Named{Spread::kSmall, "small"}, Named{Spread::kHuge, "huge"}}) {
     for (const int64_t width : kWidths) {
-      for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
+      for (const int64_t rows : list.row_counts()) {
         list.add(
             fmt::format("{}, {} values, {} rows", width, values.name, rows), prompt(rows),
             [=](ProblemBuilder& b) { b.output(b.rms_norm(b.input(width, values.spread))); },
-            width == 96 && rows > 1 ? (values.spread == Spread::kOutliers ? 1 : 2) : 0);
+            width == 96 && rows == list.most_rows() ? (values.spread == Spread::kOutliers ? 1 : 2)
+                                                    : 0);
       }
     }
   }
@@ -90,7 +91,7 @@ void add_silu_mul(CaseList& list) {
 void add_sums(CaseList& list) {
   for (const int terms : {2, 3, 5}) {
     for (const int64_t width : kWidths) {
-      for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
+      for (const int64_t rows : list.row_counts()) {
         list.add(
             fmt::format("{} terms of {}, {} rows", terms, width, rows), prompt(rows),
             [=](ProblemBuilder& b) {
@@ -100,7 +101,7 @@ void add_sums(CaseList& list) {
               }
               b.output(b.add(inputs));
             },
-            width == 576 && rows > 1 ? (terms == 3 ? 1 : 3) : 0);
+            width == 576 && rows == list.most_rows() ? (terms == 3 ? 1 : 3) : 0);
       }
     }
   }
