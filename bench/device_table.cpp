@@ -1,7 +1,7 @@
 // Prints what the devices of this build compute, as the Markdown of docs/devices.md: facts, and
-// each operator by the type of its weights, found out by running the conformance catalogue. With
-// models, also how fast each device is alone:
-//   device_table [MODEL.gguf...]
+// each operator by the type of its weights, found out by running the conformance catalogue. Else
+// how fast each device is alone, with one core: at each operator, or at whole models.
+//   device_table [--operators | MODEL.gguf...]
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/operator_speed.h"
+#include "troika/device/conformance/bounds.h"
 #include "troika/device/conformance/run_case.h"
 #include "troika/device/quarantine.h"
 #include "troika/device/registry/registry.h"
@@ -38,13 +40,16 @@ struct Subject {
   std::string error;
 };
 
-std::vector<Subject> open_all() {
+// `threads`: cores of each; 0: all.
+std::vector<Subject> open_all(int threads) {
   std::vector<Subject> subjects;
   for (const device::DeviceType& type : device::device_types()) {
     if (type.wraps) continue;  // nothing by itself
     Subject subject;
     subject.name = type.name;
-    auto opened = device::open_devices(type.name, {});
+    device::OpenOptions options;
+    options.threads = threads;
+    auto opened = device::open_devices(type.name, options);
     if (opened) {
       subject.device = std::move(opened->front());
     } else {
@@ -96,6 +101,16 @@ std::string cell(const Tally& tally) {
   return fmt::format("{}{}, {}", tally.ran, left_out, worst);
 }
 
+// The first lines of a table with a column for each device.
+void print_head(const std::string& columns, const std::vector<Subject>& subjects) {
+  fmt::print("\n| {} |", columns);
+  for (const Subject& subject : subjects) fmt::print(" `{}` |", subject.name);
+  fmt::print("\n|");
+  const auto count = static_cast<size_t>(std::count(columns.begin(), columns.end(), '|')) + 1;
+  for (size_t i = 0; i < count + subjects.size(); ++i) fmt::print("---|");
+  fmt::print("\n");
+}
+
 void print_facts(const std::vector<Subject>& subjects) {
   fmt::print("| device | kind | rows | tiles N, K | arithmetic | strided rows | description |\n");
   fmt::print("|---|---|---|---|---|---|---|\n");
@@ -110,6 +125,40 @@ void print_facts(const std::vector<Subject>& subjects) {
     fmt::print("| `{}` | {} | {} | {}, {} | {} | {} | {} |\n", subject.name, to_string(info.kind),
                rows, info.n_tile, info.k_tile, info.exact ? "FP32" : "FP16 inputs",
                info.strided ? "yes" : "no", info.description);
+  }
+}
+
+// A bound, and what leaves room for it.
+struct Reason {
+  const char* operators;
+  graph::OpKind example;
+  const char* exact;
+  const char* half;
+};
+
+constexpr Reason kReasons[] = {
+    {"embed, concat, gather_rows, kv_write", graph::OpKind::kConcat,
+     "copies; a block's weight is one or two roundings", "one rounding in, one out: 2^-24 each"},
+    {"rope_table", graph::OpKind::kRopeTable,
+     "angles in double: in FP32 those of the thousandth token are wrong in the fifth digit",
+     "one rounding of the result"},
+    {"rope, add", graph::OpKind::kAdd, "a few roundings one after another",
+     "up to four roundings of a value that rules its row"},
+    {"rms_norm, silu_mul", graph::OpKind::kSiluMul, "a sum of squares, an exponential good to 1e-6",
+     "as rope"},
+    {"mat_mul", graph::OpKind::kMatMul,
+     "a sum of n terms in any order is off by 2^-24 sqrt(n): 5e-12 for 1536",
+     "both factors are rounded, sums are in FP32"},
+    {"attention", graph::OpKind::kAttention, "as mat_mul, and an exponential good to 1e-6",
+     "an error of 2^-11 of a score of 8 is one of 0.4 % of a weight"},
+};
+
+void print_bounds() {
+  fmt::print("\n| operators | FP32 | because | FP16 inputs | because |\n|---|---|---|---|---|\n");
+  for (const Reason& reason : kReasons) {
+    fmt::print("| {} | {:.0e} | {} | {:.0e} | {} |\n", reason.operators,
+               device::conformance::op_bound(reason.example, true), reason.exact,
+               device::conformance::op_bound(reason.example, false), reason.half);
   }
 }
 
@@ -133,11 +182,7 @@ void print_support(const std::vector<Subject>& subjects) {
     return std::find(groups.begin(), groups.end(), a.first) <
            std::find(groups.begin(), groups.end(), b.first);
   });
-  fmt::print("\n| operator | type |");
-  for (const Subject& subject : subjects) fmt::print(" `{}` |", subject.name);
-  fmt::print("\n|---|---|");
-  for (size_t i = 0; i < subjects.size(); ++i) fmt::print("---|");
-  fmt::print("\n");
+  print_head("operator | type", subjects);
   for (const Row& row : rows) {
     fmt::print("| {} | {} |", row.first, row.second);
     for (auto& tally : tallies) fmt::print(" {} |", cell(tally[row]));
@@ -173,11 +218,7 @@ std::string speed(const std::string& path, const std::string& device) {
 }
 
 void print_speed(const std::vector<Subject>& subjects, const std::vector<std::string>& models) {
-  fmt::print("\n| model |");
-  for (const Subject& subject : subjects) fmt::print(" `{}` |", subject.name);
-  fmt::print("\n|---|");
-  for (size_t i = 0; i < subjects.size(); ++i) fmt::print("---|");
-  fmt::print("\n");
+  print_head("model", subjects);
   for (const std::string& path : models) {
     fmt::print("| {} |", path.substr(path.rfind('/') + 1));
     for (const Subject& subject : subjects) {
@@ -188,13 +229,41 @@ void print_speed(const std::vector<Subject>& subjects, const std::vector<std::st
   }
 }
 
+// "12k / 340", or why not.
+std::string operator_speed(device::Device& device, const bench::TimedOperator& timed) {
+  std::string cell;
+  for (const auto* const c : {&timed.prompt, &timed.token}) {
+    const auto rate = bench::rows_per_second(device, *c);
+    if (!rate && rate.error().code == ErrorCode::kUnsupported) return "-";
+    if (!rate) return rate.error().message;
+    cell += cell.empty() ? "" : " / ";
+    cell += *rate < 1e4 ? fmt::format("{:.0f}", *rate) : fmt::format("{:.0f}k", *rate / 1e3);
+  }
+  return cell;
+}
+
+void print_operator_speeds(const std::vector<Subject>& subjects) {
+  print_head("operator | type", subjects);
+  for (const bench::TimedOperator& timed : bench::timed_operators()) {
+    fmt::print("| {} | {} |", timed.op, timed.type);
+    for (const Subject& subject : subjects) {
+      fmt::print(" {} |", subject.device == nullptr ? "-" : operator_speed(*subject.device, timed));
+    }
+    fmt::print("\n");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> models(argv + 1, argv + argc);
-  std::vector<Subject> subjects = open_all();
-  if (models.empty()) {
+  std::vector<std::string> models(argv + 1, argv + argc);
+  const bool operators = models == std::vector<std::string>{"--operators"};
+  std::vector<Subject> subjects = open_all(operators ? 1 : 0);
+  if (operators) {
+    print_operator_speeds(subjects);
+  } else if (models.empty()) {
     print_facts(subjects);
+    print_bounds();
     print_support(subjects);
   } else {
     print_speed(subjects, models);
