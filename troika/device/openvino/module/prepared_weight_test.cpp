@@ -10,6 +10,7 @@
 namespace troika::device::openvino {
 namespace {
 
+using graph::WeightSlice;
 using model::TensorType;
 
 struct Stored {
