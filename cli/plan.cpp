@@ -52,8 +52,8 @@ class Plan final : public Verb {
                  "Bits of weights and activations");
     flags.begin_group("Planning");
     flags.text("--strategy", strategy_, "NAME",
-               "single:DEVICE, layer, padding, online, pipe, heteroinfer, heteroinfer-forced or "
-               "troika");
+               "single:DEVICE, layer, padding, online, pipe, heteroinfer, "
+               "heteroinfer-forced, heteromosaic or troika");
     flags.text("--grid", grid_, "1/N", "Shares are multiples of this (default: the strategy's)");
     flags.begin_group("Output");
     flags.toggle("--json", json_, "Print one JSON object");

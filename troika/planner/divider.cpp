@@ -100,8 +100,8 @@ std::optional<Division> Divider::best_of_sets(const Solve& solve) const {
   return best;
 }
 
-Divider::Units Divider::units(OperatorCut kind, const std::vector<size_t>& set,
-                              int64_t grid) const {
+Divider::Units Divider::units(OperatorCut kind, const std::vector<size_t>& set, int64_t grid,
+                              int64_t quantum) const {
   const cost::Product& product = time_.product();
   Units units;
   units.extent = kind == OperatorCut::kK                   ? product.k
@@ -111,7 +111,7 @@ Divider::Units Divider::units(OperatorCut kind, const std::vector<size_t>& set,
     units.count = std::min(grid, units.extent);
     return units;
   }
-  units.grain = 1;
+  units.grain = std::clamp<int64_t>(quantum, 1, units.extent);
   for (size_t i = 0; i < set.size(); ++i) {
     const int64_t own = tile(time_.facts(set[i]), kind);
     if (own < tile(time_.facts(set[units.ragged]), kind)) units.ragged = i;
@@ -121,9 +121,9 @@ Divider::Units Divider::units(OperatorCut kind, const std::vector<size_t>& set,
   return units;
 }
 
-std::optional<Division> Divider::cut(OperatorCut kind, const std::vector<size_t>& set,
-                                     int64_t grid) const {
-  const Units units = this->units(kind, set, grid);
+std::optional<Division> Divider::cut(OperatorCut kind, const std::vector<size_t>& set, int64_t grid,
+                                     int64_t quantum) const {
+  const Units units = this->units(kind, set, grid, quantum);
   const double speed = time_.speed_together(set);
   const auto solved = balance(set.size(), units.count, [&](size_t part, int64_t n) {
     return slice(kind, set[part], units.size(part, n), speed).us;
@@ -135,13 +135,14 @@ std::optional<Division> Divider::cut(OperatorCut kind, const std::vector<size_t>
 }
 
 std::optional<Division> Divider::by_outputs(int64_t grid) const {
-  return best_of_sets(
-      [&](const std::vector<size_t>& set) { return cut(OperatorCut::kWeightCentric, set, grid); });
+  return best_of_sets([&](const std::vector<size_t>& set) {
+    return cut(OperatorCut::kWeightCentric, set, grid, 0);
+  });
 }
 
-std::optional<Division> Divider::by_inputs(int64_t grid) const {
+std::optional<Division> Divider::by_inputs(int64_t grid, int64_t quantum) const {
   return best_of_sets(
-      [&](const std::vector<size_t>& set) { return cut(OperatorCut::kK, set, grid); });
+      [&](const std::vector<size_t>& set) { return cut(OperatorCut::kK, set, grid, quantum); });
 }
 
 // Every way to give whole lengths to the devices that need them, and the rest to the others.
@@ -212,17 +213,18 @@ class RowsSearch {
   std::vector<int64_t> best_rows_;
 };
 
-std::optional<Division> Divider::rows_of(const std::vector<size_t>& set, int64_t grid) const {
+std::optional<Division> Divider::rows_of(const std::vector<size_t>& set, int64_t grid,
+                                         int64_t quantum) const {
   if (time_.product().m < static_cast<int64_t>(set.size())) return std::nullopt;
   const bool any_rows = std::none_of(set.begin(), set.end(), [&](size_t device) {
     return needs_whole_lengths(time_.facts(device));
   });
-  if (any_rows) return cut(OperatorCut::kActivationCentric, set, grid);
+  if (any_rows || quantum > 0) return cut(OperatorCut::kActivationCentric, set, grid, quantum);
   return RowsSearch(*this, set).run();
 }
 
-std::optional<Division> Divider::by_rows(int64_t grid) const {
-  return best_of_sets([&](const std::vector<size_t>& set) { return rows_of(set, grid); });
+std::optional<Division> Divider::by_rows(int64_t grid, int64_t quantum) const {
+  return best_of_sets([&](const std::vector<size_t>& set) { return rows_of(set, grid, quantum); });
 }
 
 }  // namespace troika::planner

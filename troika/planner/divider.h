@@ -18,11 +18,12 @@ class Divider {
       : time_(time), devices_(std::move(devices)) {}
 
   Division alone(size_t device) const;
-  // `grid` as in Strategy. nullopt if there is no such division.
+  // Grid and quantum as in Strategy; a grid makes the quantum void. nullopt if there is no such
+  // division.
   std::optional<Division> by_outputs(int64_t grid) const;
-  std::optional<Division> by_inputs(int64_t grid) const;
-  // Devices that need whole lengths get them; the grid is for the others.
-  std::optional<Division> by_rows(int64_t grid) const;
+  std::optional<Division> by_inputs(int64_t grid, int64_t quantum) const;
+  // Without a quantum, devices that need whole lengths get them; the grid is for the others.
+  std::optional<Division> by_rows(int64_t grid, int64_t quantum) const;
 
  private:
   struct Size {
@@ -41,9 +42,12 @@ class Divider {
 
   template <class Solve>
   std::optional<Division> best_of_sets(const Solve& solve) const;
-  std::optional<Division> cut(OperatorCut kind, const std::vector<size_t>& set, int64_t grid) const;
-  std::optional<Division> rows_of(const std::vector<size_t>& set, int64_t grid) const;
-  Units units(OperatorCut kind, const std::vector<size_t>& set, int64_t grid) const;
+  std::optional<Division> cut(OperatorCut kind, const std::vector<size_t>& set, int64_t grid,
+                              int64_t quantum) const;
+  std::optional<Division> rows_of(const std::vector<size_t>& set, int64_t grid,
+                                  int64_t quantum) const;
+  Units units(OperatorCut kind, const std::vector<size_t>& set, int64_t grid,
+              int64_t quantum) const;
   Division division(OperatorCut kind, const std::vector<size_t>& set,
                     const std::vector<Size>& sizes) const;
   Slice slice(OperatorCut kind, size_t device, Size size, double speed) const;

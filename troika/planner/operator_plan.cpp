@@ -59,15 +59,15 @@ struct Candidates {
 };
 
 Candidates candidates(const Divider& divider, const std::vector<size_t>& devices,
-                      const Strategy& strategy, int64_t grid) {
+                      const Strategy& strategy, int64_t rows, int64_t grid) {
   Candidates all;
   for (const size_t device : devices) all.alone.push_back(divider.alone(device));
   const auto add = [&](std::optional<Division> division) {
     if (division) all.cuts.push_back(std::move(*division));
   };
-  if (strategy.cut_outputs) add(divider.by_outputs(grid));
-  if (strategy.cut_rows) add(divider.by_rows(grid));
-  if (strategy.cut_inputs) add(divider.by_inputs(grid));
+  if (strategy.cuts_outputs(rows)) add(divider.by_outputs(grid));
+  if (strategy.cut_rows) add(divider.by_rows(grid, strategy.row_quantum));
+  if (strategy.cut_inputs) add(divider.by_inputs(grid, strategy.input_quantum));
   return all;
 }
 
@@ -153,14 +153,15 @@ Result<OperatorPlan> plan_operator(const cost::CostModel& cost, const cost::Prod
   ASSIGN_OR_RETURN(const std::vector<size_t> devices, usable(cost, time, strategy));
   const Divider divider(time, devices);
   const int64_t grid = strategy.grid_for(product.m);
-  const Candidates all = candidates(divider, devices, strategy, grid);
+  const Candidates all = candidates(divider, devices, strategy, product.m, grid);
   const Division& chosen = choose(all, strategy);
 
   OperatorPlan plan;
   plan.chosen = chosen;
   plan.reason = reason(all, chosen, strategy, time);
   plan.roofline_us = roofline_us(cost, time, devices);
-  if (grid > 0) plan.continuous = choose(candidates(divider, devices, strategy, 0), strategy);
+  if (grid > 0)
+    plan.continuous = choose(candidates(divider, devices, strategy, product.m, 0), strategy);
   for (const std::vector<Division>* group : {&all.alone, &all.cuts}) {
     for (const Division& division : *group) {
       if (&division != &chosen) plan.alternatives.push_back(division);

@@ -164,6 +164,15 @@ TEST(OperatorPlan, StrategiesAreWhatTheySay) {
   // The guard is what tells the forced form apart.
   EXPECT_EQ(plan(cost, {256, 4096, 4096}, "heteroinfer").chosen.slices.size(), 1u);
   EXPECT_EQ(plan(cost, {256, 4096, 4096}, "heteroinfer-forced").chosen.slices.size(), 2u);
+  // Quanta of 256 rows or inputs; one row is cut by outputs.
+  const OperatorPlan mosaic = plan(cost, {1024, 4096, 14336}, "heteromosaic");
+  ASSERT_EQ(mosaic.chosen.slices.size(), 2u);
+  for (const Slice& slice : mosaic.chosen.slices) {
+    EXPECT_EQ(slice.rows % 256 + slice.inputs % 256, 0);
+    EXPECT_EQ(slice.outputs, 4096);
+  }
+  EXPECT_EQ(plan(cost, {1, 28672, 4096}, "heteromosaic").chosen.cut, OperatorCut::kWeightCentric);
+  EXPECT_EQ(plan(cost, {200, 4096, 4096}, "heteromosaic").chosen.slices.size(), 1u);
   // Troika may cut the inputs, where a deep slice is slow.
   EXPECT_EQ(plan(cost, {256, 4096, 14336}, "troika").chosen.cut, OperatorCut::kK);
 }

@@ -9,6 +9,8 @@ constexpr std::string_view kSingle = "single:";
 // What a cut must gain at least: less is within what a chip's runs differ by, and two devices that
 // add less to each other's bandwidth only heat each other.
 constexpr double kLeastGain = 0.05;
+// The published quanta (HeteroMosaic): precompiled kernels are bound to multiples of these.
+constexpr int64_t kMosaicQuantum = 256;
 constexpr int64_t kMostGrid = 4096;
 
 // The published grids (HeteroInfer): quarters for one token, fifths for more.
@@ -34,13 +36,16 @@ Result<Strategy> strategy_from(std::string_view name) {
   } else if (name == "heteroinfer" || name == "heteroinfer-forced") {
     strategy = heteroinfer();
     strategy.guard = name == "heteroinfer";
+  } else if (name == "heteromosaic") {
+    strategy.cut_one_row = strategy.cut_rows = strategy.cut_inputs = true;
+    strategy.row_quantum = strategy.input_quantum = kMosaicQuantum;
   } else if (name == "troika") {
     strategy.cut_outputs = strategy.cut_rows = strategy.cut_inputs = true;
     strategy.least_gain = kLeastGain;
   } else if (name != "layer") {
     return make_error(ErrorCode::kInvalidArgument,
                       "strategy '{}' is not known; strategies: single:DEVICE, layer, padding, "
-                      "online, pipe, heteroinfer, heteroinfer-forced, troika",
+                      "online, pipe, heteroinfer, heteroinfer-forced, heteromosaic, troika",
                       name.substr(0, 60));
   }
   strategy.name = name;

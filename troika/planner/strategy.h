@@ -23,6 +23,7 @@ struct Strategy {
   bool static_only = false;  // only devices with static graphs
   Rows rows = Rows::kTile;
   bool cut_outputs = false;  // weight-centric and hybrid
+  bool cut_one_row = false;  // weight-centric for products of one row only
   bool cut_rows = false;     // activation-centric
   bool cut_inputs = false;   // k-cut
   // False: some co-execution is taken even where one device is faster.
@@ -30,16 +31,23 @@ struct Strategy {
   // Shares are multiples of 1 / this; 0: as fine as the tiles.
   int64_t grid_one_row = 0;
   int64_t grid = 0;
+  // Rows and inputs are cut at multiples of these, whatever lengths a device has; 0: as above.
+  int64_t row_quantum = 0;
+  int64_t input_quantum = 0;
   // The least part of the time that a cut must gain over the best single device.
   double least_gain = 0;
 
   int64_t grid_for(int64_t rows_of_product) const {
     return rows_of_product == 1 ? grid_one_row : grid;
   }
+  // A product of one row has outputs to divide, whatever else is divided.
+  bool cuts_outputs(int64_t rows_of_product) const {
+    return cut_outputs || (cut_one_row && rows_of_product == 1);
+  }
 };
 
 // "single:DEVICE", "layer", "padding", "online", "pipe", "heteroinfer", "heteroinfer-forced",
-// "troika". kInvalidArgument listing them.
+// "heteromosaic", "troika". kInvalidArgument listing them.
 Result<Strategy> strategy_from(std::string_view name);
 
 // "1/4": shares are multiples of a quarter. kInvalidArgument if it is not "1/N", N up to 4096.

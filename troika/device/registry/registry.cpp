@@ -4,6 +4,7 @@
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/device/faulty/faulty_device.h"
 #include "troika/device/openvino/openvino_device.h"
+#include "troika/device/paced/paced_device.h"
 #include "troika/device/systolic/systolic_device.h"
 
 namespace troika::device {
@@ -31,9 +32,22 @@ Result<std::unique_ptr<Device>> open_systolic(const DeviceSpec& spec, const std:
   systolic::SystolicOptions systolic_options;
   systolic_options.name = spec.text;
   systolic_options.cores = spec.cores;
-  systolic_options.chip = spec.instance;
   systolic_options.kernels = options.kernels;
-  return systolic::open(systolic_options, clock);
+  if (spec.instance.empty()) return systolic::open(systolic_options, clock);
+  paced::PacedOptions paced_options;
+  paced_options.name = spec.text;
+  ASSIGN_OR_RETURN(paced_options.pace, paced::pace_of_static_unit(spec.instance));
+  ASSIGN_OR_RETURN(auto wrapped, systolic::open(systolic_options, clock));
+  return paced::open(std::move(paced_options), std::move(wrapped), clock);
+}
+
+Result<std::unique_ptr<Device>> open_paced(const DeviceSpec& spec, const std::vector<int>& cores,
+                                           const OpenOptions& options, const Clock& clock) {
+  paced::PacedOptions paced_options;
+  paced_options.name = spec.text;
+  ASSIGN_OR_RETURN(paced_options.pace, paced::parse_pace(spec.instance));
+  ASSIGN_OR_RETURN(auto wrapped, open_device(spec.wrapped.front(), cores, options, clock));
+  return paced::open(std::move(paced_options), std::move(wrapped), clock);
 }
 
 Result<std::unique_ptr<Device>> open_openvino(const DeviceSpec& spec, const std::vector<int>& cores,
@@ -87,6 +101,7 @@ std::span<const DeviceType> device_types() {
       {"cpu", "the processor's cores: SIMD kernels, the reference for all others", open_cpu},
       {"systolic", "an NPU in software: static lengths, 32x32 tiles, FP16 inputs", open_systolic},
       {"openvino", "an NPU through OpenVINO, or its CPU plug-in in place of one", open_openvino},
+      {"paced", "another device with the timing of a described one", open_paced, true},
       {"faulty", "another device with a fault, for tests and drills", open_faulty, true},
   };
   return kTypes;

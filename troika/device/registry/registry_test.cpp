@@ -40,16 +40,29 @@ TEST(Registry, OpensSeveralKindsInTheOrderWritten) {
   EXPECT_TRUE(nan.exact);
 }
 
+TEST(Registry, PacesDevicesToDescribedUnits) {
+  const auto devices =
+      open_devices("systolic:snapdragon-8-gen-3,paced:core-ultra-5-125h.gpu@50:cpu", {});
+  ASSERT_TRUE(devices.has_value()) << devices.error().message;
+  const DeviceInfo& npu = (*devices)[0]->info();
+  EXPECT_EQ(npu.name, "systolic:snapdragon-8-gen-3");
+  EXPECT_EQ(npu.kind, DeviceKind::kNpu);
+  EXPECT_THAT(npu.description, HasSubstr("paced to npu of snapdragon-8-gen-3"));
+  EXPECT_THAT((*devices)[1]->info().description, HasSubstr("stretched by 50"));
+}
+
 TEST(Registry, SaysWhatItCannotOpen) {
   EXPECT_EQ(refused("abacus").code, ErrorCode::kNotFound);
-  EXPECT_THAT(refused("abacus").message, HasSubstr("cpu, systolic, openvino, faulty"));
+  EXPECT_THAT(refused("abacus").message, HasSubstr("cpu, systolic, openvino, paced, faulty"));
   EXPECT_EQ(refused("faulty:nan@1:abacus").code, ErrorCode::kNotFound);
-  EXPECT_EQ(refused("systolic:snapdragon-8-gen-3").code, ErrorCode::kUnsupported);
   EXPECT_EQ(refused("faulty").code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(refused("faulty:nan@1").message, HasSubstr("needs another one to wrap"));
   EXPECT_THAT(refused("faulty:oom").message, HasSubstr("faulty:nan@7:cpu@1"));
   EXPECT_THAT(refused("faulty:explode:cpu").message, HasSubstr("\"explode\""));
   EXPECT_THAT(refused("cpu:fast:systolic").message, HasSubstr("wraps no other device"));
+  EXPECT_THAT(refused("paced:z80.gpu:cpu").message, HasSubstr("known: core-ultra-5-125h"));
+  EXPECT_THAT(refused("paced:snapdragon-8-gen-3.gpu").message, HasSubstr("needs another one"));
+  EXPECT_EQ(refused("systolic:z80").code, ErrorCode::kNotFound);
   EXPECT_EQ(refused("faulty:open-fails:cpu").code, ErrorCode::kDeviceFailed);
 }
 

@@ -183,7 +183,7 @@ DeviceInfo describe(const SystolicOptions& options, const cpu::KernelTable& kern
   DeviceInfo info;
   info.name = options.name;
   info.kind = DeviceKind::kNpu;
-  info.description = fmt::format("software NPU, {0}x{0} cells, not paced", kTile);
+  info.description = fmt::format("software NPU, {0}x{0} cells", kTile);
   info.cores = options.cores;
   info.threads = 1;
   info.version = fmt::format("software NPU 1, {} kernels", kernels.name);
@@ -203,12 +203,6 @@ DeviceInfo describe(const SystolicOptions& options, const cpu::KernelTable& kern
 }  // namespace
 
 Result<std::unique_ptr<SystolicDevice>> open(const SystolicOptions& options, const Clock& clock) {
-  if (!options.chip.empty()) {
-    return make_error(ErrorCode::kUnsupported,
-                      "device \"{}\": chip descriptions are not in this build, so that nothing can "
-                      "be paced to \"{}\": write systolic or systolic@core",
-                      options.name, options.chip);
-  }
   if (options.cores.size() > 1) {
     return make_error(ErrorCode::kInvalidArgument,
                       "device \"{}\" computes on one core, not {}: write systolic@{}", options.name,

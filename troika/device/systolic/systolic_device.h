@@ -18,7 +18,6 @@ namespace troika::device::systolic {
 struct SystolicOptions {
   std::string name = "systolic";
   std::vector<int> cores;  // one to pin the worker to; empty: not pinned
-  std::string chip;        // description to pace to; empty: as fast as it can
   std::string kernels;     // name of a kernel table; empty: the fastest that this machine runs
 };
 
@@ -29,8 +28,7 @@ class SystolicDevice : public QueuedDevice {
   virtual TileCounts counts() const = 0;
 };
 
-// kUnsupported for a chip, since there are no descriptions to pace to, or kernels that this machine
-// lacks.
+// kUnsupported for kernels that this machine lacks.
 Result<std::unique_ptr<SystolicDevice>> open(const SystolicOptions& options,
                                              const Clock& clock = system_clock());
 

@@ -186,12 +186,6 @@ TEST_F(SystolicDeviceTest, KernelsOfAllLengthsShareTheWeightsAndFreeThem) {
 
 TEST(SystolicOptions, AreChecked) {
   SystolicOptions options;
-  options.chip = "snapdragon-8-gen-3";
-  const auto chip = open(options);
-  ASSERT_FALSE(chip.has_value());
-  EXPECT_EQ(chip.error().code, ErrorCode::kUnsupported);
-  EXPECT_THAT(chip.error().message, HasSubstr("chip descriptions are not in this build"));
-  options = {};
   options.cores = {0, 1};
   const auto cores = open(options);
   ASSERT_FALSE(cores.has_value());
