@@ -25,9 +25,10 @@ may[troika/device/check]="${may[troika/device]} troika/device troika/device/conf
 may[troika/device/probe]="${may[troika/device/check]} troika/device/check"
 may[troika/device/systolic]="${may[troika/device/cpu]} troika/device/cpu"
 may[troika/device/openvino]="${may[troika/device/cpu]} troika/device/cpu"
+may[troika/device/opencl]="${may[troika/device]} troika/device"
 may[troika/device/faulty]="${may[troika/device]} troika/device"
 may[troika/device/paced]="${may[troika/device]} troika/device troika/soc"
-may[troika/device/registry]="${may[troika/device/systolic]} troika/device/systolic troika/device/openvino troika/device/faulty troika/device/paced"
+may[troika/device/registry]="${may[troika/device/systolic]} troika/device/systolic troika/device/openvino troika/device/opencl troika/device/faulty troika/device/paced"
 may[examples/custom_device]="${may[troika/device/systolic]}"
 may[troika/profile]="troika/base troika/device troika/device/registry troika/device/cpu/kernels"
 may[troika/plan]="${may[troika/device]} troika/device"
@@ -39,7 +40,7 @@ may[cli]+=" troika/device/check troika/device/probe troika/soc troika/cost troik
 # Tests of what runs on a device may name a real one.
 test_may() {
   if [[ $1 == troika/@(device|runtime|engine)/*_test.cpp ]]; then
-    echo "troika/device/registry troika/device/cpu"
+    echo "troika/device/registry troika/device/cpu troika/device/conformance"
   elif [[ $1 == examples/*_test.cpp ]]; then
     echo "troika/device/conformance troika/plan troika/runtime"
   fi

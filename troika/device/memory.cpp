@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "troika/base/resident.h"
@@ -15,7 +17,51 @@ constexpr int64_t kPageBytes = 4096;
 // Smaller blocks cannot hold a huge page.
 constexpr int64_t kHugePageBytes = int64_t{2} << 20;
 
+// All live blocks of the program, by address.
+struct BlockIndex {
+  std::mutex mutex;
+  std::map<const std::byte*, BlockRange> blocks;
+  std::atomic<uint64_t> changes{0};
+};
+
+BlockIndex& block_index() {
+  static BlockIndex index;
+  return index;
+}
+
+void enter_block(std::byte* data, int64_t bytes) {
+  BlockIndex& index = block_index();
+  const std::lock_guard lock(index.mutex);
+  index.blocks[data] = {data, bytes, ++index.changes};
+}
+
+void remove_block(const std::byte* data) {
+  BlockIndex& index = block_index();
+  const std::lock_guard lock(index.mutex);
+  ++index.changes;
+  index.blocks.erase(data);
+}
+
 }  // namespace
+
+std::optional<BlockRange> find_block(const std::byte* address) {
+  BlockIndex& index = block_index();
+  const std::lock_guard lock(index.mutex);
+  auto after = index.blocks.upper_bound(address);
+  if (after == index.blocks.begin()) return std::nullopt;
+  const BlockRange& range = (--after)->second;
+  if (address >= range.data + range.bytes) return std::nullopt;
+  return range;
+}
+
+bool is_live_block(uint64_t id) {
+  BlockIndex& index = block_index();
+  const std::lock_guard lock(index.mutex);
+  return std::any_of(index.blocks.begin(), index.blocks.end(),
+                     [id](const auto& entry) { return entry.second.id == id; });
+}
+
+uint64_t block_changes() { return block_index().changes.load(); }
 
 SharedBlock::SharedBlock(SharedBlock&& other) noexcept { *this = std::move(other); }
 
@@ -46,6 +92,7 @@ Result<SharedBlock> SharedPool::allocate(std::string owner, int64_t bytes, Pages
   const bool huge = pages == Pages::kHuge && rounded >= kHugePageBytes;
   madvise(data, static_cast<size_t>(rounded), huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 
+  enter_block(static_cast<std::byte*>(data), rounded);
   const std::lock_guard lock(mutex_);
   const auto row = std::find_if(usage_.begin(), usage_.end(),
                                 [&](const auto& entry) { return entry.first == owner; });
@@ -66,6 +113,7 @@ Result<SharedBlock> SharedPool::allocate(std::string owner, int64_t bytes, Pages
 void SharedPool::release(const std::string& owner, std::byte* data, int64_t bytes) {
   const std::lock_guard lock(mutex_);
   std::erase_if(ranges_, [&](const Range& range) { return range.data == data; });
+  remove_block(data);
   munmap(data, static_cast<size_t>(bytes));
   for (auto& [name, held] : usage_) {
     if (name == owner) held -= bytes;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,20 @@ class SharedBlock {
   int64_t bytes_ = 0;
   std::string owner_;
 };
+
+// A live block as found by an address in it.
+struct BlockRange {
+  std::byte* data = nullptr;
+  int64_t bytes = 0;
+  uint64_t id = 0;  // of this block and no other, ever
+};
+
+// The block of any pool that holds `address`, for devices that keep memory of their own for it;
+// nullopt if there is none. Any thread.
+std::optional<BlockRange> find_block(const std::byte* address);
+bool is_live_block(uint64_t id);
+// Changes whenever a block comes or goes.
+uint64_t block_changes();
 
 // What one owner holds of a pool.
 struct PoolShare {

@@ -62,6 +62,27 @@ TEST(SharedPool, TellsWhatIsResident) {
   EXPECT_EQ(pool.shares()[1].reserved, 0);
 }
 
+TEST(SharedPool, BlocksAreFoundByAnyAddressInThem) {
+  SharedPool pool;
+  SharedPool other_pool;
+  auto first = pool.allocate("one", 2 * 4096);
+  auto second = other_pool.allocate("two", 4096);
+  ASSERT_TRUE(first && second);
+  const auto found = find_block(first->data() + 2 * 4096 - 1);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->data, first->data());
+  EXPECT_EQ(found->bytes, 2 * 4096);
+  EXPECT_EQ(find_block(first->data())->id, found->id);
+  EXPECT_NE(find_block(second->data())->id, found->id);
+  int outside = 0;
+  EXPECT_FALSE(find_block(reinterpret_cast<const std::byte*>(&outside)).has_value());
+  const uint64_t changes = block_changes();
+  EXPECT_TRUE(is_live_block(found->id));
+  *first = SharedBlock();
+  EXPECT_FALSE(is_live_block(found->id));
+  EXPECT_NE(block_changes(), changes);
+}
+
 TEST(SharedPool, RefusesSizesThatCannotBe) {
   SharedPool pool;
   for (const int64_t bytes : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min(),

@@ -1,6 +1,7 @@
 #include "troika/device/work_queue.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "troika/base/cores.h"
@@ -21,13 +22,17 @@ constexpr Duration kLongestPrediction = std::chrono::milliseconds(20);
 constexpr Duration kShortWait = std::chrono::milliseconds(1);
 // Weight of the newest wait in the running mean is 1 / kWaitMemory.
 constexpr int kWaitMemory = 4;
+// Tasks begun ahead of the oldest that is not finished.
+constexpr size_t kMostBegun = 4096;
 
 }  // namespace
 
-WorkQueue::WorkQueue(std::string device, std::vector<int> cores, const Clock& clock, Run run)
+WorkQueue::WorkQueue(std::string device, std::vector<int> cores, const Clock& clock, Run run,
+                     Finish finish)
     : device_(std::move(device)),
       clock_(clock),
       run_(std::move(run)),
+      finish_(std::move(finish)),
       timeline_(clock),
       times_(kKeptTimes),
       worker_([this, pinned = std::move(cores)] { work(pinned); }) {}
@@ -184,7 +189,15 @@ void WorkQueue::give_up(Error reason) {
   if (!closing) timeline_.fail(std::move(reason));
 }
 
-void WorkQueue::process(const Task& task) {
+void WorkQueue::complete(const Task& task) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.tasks;
+  }
+  timeline_.signal(task.value);
+}
+
+void WorkQueue::process(Task task) {
   TaskTimes& times = times_[task.value % kKeptTimes];
   std::atomic<bool>* spoiled = task.options.spoiled;
   bool sound = pause(task, times) && wait_for(task, times);
@@ -195,35 +208,76 @@ void WorkQueue::process(const Task& task) {
     times.end = clock_.now();
     if (!done) {
       if (spoiled != nullptr) spoiled->store(true, std::memory_order_release);
+      drop_begun();
       return give_up(std::move(done.error()));
     }
+    if (finish_) return begun_.push_back(std::move(task));
   } else {
     if (spoiled != nullptr) spoiled->store(true, std::memory_order_release);
     if (is_closing()) return;
+    while (!begun_.empty()) finish_oldest();  // fences are reached in order
   }
-  {
-    const std::lock_guard lock(mutex_);
-    ++stats_.tasks;
+  complete(task);
+}
+
+// Nothing of them may run on once their fences have failed.
+void WorkQueue::drop_begun() {
+  for (const Task& task : begun_) static_cast<void>(finish_(*task.kernel, task.bindings));
+  begun_.clear();
+}
+
+// In a driver's queue a task starts when the one before it ends.
+void WorkQueue::finish_oldest() {
+  const Task task = std::move(begun_.front());
+  begun_.pop_front();
+  TaskTimes& times = times_[task.value % kKeptTimes];
+  Status done = finish_(*task.kernel, task.bindings);
+  times.start = std::max(times.start, last_end_);
+  times.end = std::max(clock_.now(), times.start);
+  last_end_ = times.end;
+  if (!done) {
+    if (task.options.spoiled != nullptr) {
+      task.options.spoiled->store(true, std::memory_order_release);
+    }
+    drop_begun();
+    return give_up(std::move(done.error()));
   }
-  timeline_.signal(task.value);
+  complete(task);
+}
+
+// Whether the next task may begin before those that were begun are finished. With the lock held.
+bool WorkQueue::can_begin() const {
+  if (queue_.empty()) return false;
+  if (begun_.empty()) return true;
+  const Task& next = queue_.front();
+  return begun_.size() < kMostBegun && next.options.delay <= Duration::zero() &&
+         std::all_of(next.waits.begin(), next.waits.end(),
+                     [](const Fence& fence) { return fence.reached(); });
 }
 
 void WorkQueue::work(const std::vector<int>& cores) {
   if (!cores.empty()) static_cast<void>(pin_this_thread({cores.data(), 1}));
   while (true) {
-    Task task;
+    std::optional<Task> task;
     {
       std::unique_lock lock(mutex_);
-      arrived_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
-      if (stopping_) return;
-      task = std::move(queue_.front());
-      queue_.pop_front();
+      running_ = !begun_.empty();
+      if (!running_) {
+        idle_.notify_all();
+        arrived_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      }
+      if (stopping_ && begun_.empty()) return;
+      if (can_begin() && !stopping_) {
+        task = std::move(queue_.front());
+        queue_.pop_front();
+      }
       running_ = true;
     }
-    process(task);
-    const std::lock_guard lock(mutex_);
-    running_ = false;
-    idle_.notify_all();
+    if (task) {
+      process(std::move(*task));
+    } else {
+      finish_oldest();
+    }
   }
 }
 

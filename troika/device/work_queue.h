@@ -23,9 +23,14 @@ class WorkQueue {
  public:
   // Runs one task on the worker thread; an error loses the device.
   using Run = std::function<Status(const Kernel&, const Bindings&)>;
+  // For drivers with a queue of their own: `run` then only begins a task, and `finish`, called in
+  // the same order, waits for its end. Several are begun ahead as long as nothing has to be waited
+  // for before.
+  using Finish = Run;
 
   // `device` is the name for messages. The worker is pinned to the first of `cores`, if any.
-  WorkQueue(std::string device, std::vector<int> cores, const Clock& clock, Run run);
+  WorkQueue(std::string device, std::vector<int> cores, const Clock& clock, Run run,
+            Finish finish = nullptr);
   // Lets the running task end first.
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
@@ -56,7 +61,11 @@ class WorkQueue {
   tl::unexpected<Error> out_of_use() const;
   bool is_closing();
   void work(const std::vector<int>& cores);
-  void process(const Task& task);
+  bool can_begin() const;
+  void process(Task task);
+  void finish_oldest();
+  void drop_begun();
+  void complete(const Task& task);
   Status wait_for(const Task& task, TaskTimes& times);
   Status wait_for_one(const Fence& fence, const WaitPolicy& first);
   Status pause(const Task& task, TaskTimes& times);
@@ -65,6 +74,7 @@ class WorkQueue {
   const std::string device_;
   const Clock& clock_;
   const Run run_;
+  const Finish finish_;
   Timeline timeline_;
   std::vector<TaskTimes> times_;
 
@@ -72,9 +82,11 @@ class WorkQueue {
   std::condition_variable arrived_;
   std::condition_variable idle_;
   std::deque<Task> queue_;
+  std::deque<Task> begun_;  // by `run_`, not finished; only the worker's
+  TimePoint last_end_{};    // of the task that was finished last
   DeviceStats stats_;
   uint64_t last_value_ = 0;
-  bool running_ = false;  // the worker holds a task
+  bool running_ = false;  // the worker holds tasks
   bool stopping_ = false;
   bool abandoned_ = false;
   bool stuck_ = false;

@@ -37,6 +37,7 @@ device::OpenOptions open_options(const EngineOptions& options) {
   device::OpenOptions open;
   open.threads = options.threads;
   open.kernels = options.kernels;
+  open.program_cache_dir = options.cache_folder;
   return open;
 }
 

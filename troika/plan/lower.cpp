@@ -241,6 +241,7 @@ Result<TaskList> lower(const Plan& plan, const RowsBucket& bucket, const graph::
   list.cut = std::make_unique<CutGraph>(std::move(cut_graph));
   RETURN_IF_ERROR(Grouping(plan, *list.cut, logit_rows, infos).run(list.tasks));
   find_outputs(list.cut->graph, list.tasks);
+  for (Task& task : list.tasks) task.program.sole_device = plan.devices.size() == 1;
   int64_t padded_logit_rows = logit_rows;
   for (const device::DeviceInfo& info : infos) {
     padded_logit_rows = std::max(padded_logit_rows, padded_rows(logit_rows, info.standard_rows));

@@ -78,6 +78,7 @@ void KvCache::drop_block(int32_t block) {
 }
 
 void KvCache::copy_block(int32_t from, int32_t to) {
+  copies_.push_back({from, to});
   const int64_t bytes = layout_.block_elements() * device::kv_type_bytes(layout_.type);
   for (int64_t layer = 0; layer < layout_.n_layers; ++layer) {
     for (int64_t head = 0; head < layout_.n_kv_heads; ++head) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "troika/base/result.h"
+#include "troika/device/device.h"
 #include "troika/device/kv_layout.h"
 #include "troika/device/memory.h"
 #include "troika/runtime/batch.h"
@@ -45,6 +46,8 @@ class KvCache {
   std::byte* data() const { return memory_.data(); }
   int64_t context() const { return context_; }
   int64_t free_blocks() const;
+  // Every copy of a block since the beginning, for devices with memory of their own.
+  std::span<const device::KvBlockCopy> block_copies() const { return copies_; }
 
  private:
   struct Sequence {
@@ -68,6 +71,7 @@ class KvCache {
   device::SharedBlock memory_;
   std::vector<int32_t> references_;  // by block
   std::vector<Sequence> sequences_;
+  std::vector<device::KvBlockCopy> copies_;
 };
 
 }  // namespace troika::runtime

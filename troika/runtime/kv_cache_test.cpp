@@ -92,6 +92,19 @@ TEST_F(KvCacheTest, WritingAfterATruncationDoesNotTouchASharedBlock) {
   EXPECT_EQ(mark(cache, cache.block_table(*b)[1]), 3.0f);
 }
 
+TEST_F(KvCacheTest, TellsWhichBlocksWereCopied) {
+  KvCache cache = make(256, 8);
+  const SequenceId a = cache.new_sequence();
+  grow(cache, a, 64);
+  ASSERT_TRUE(cache.fork(a, 32).has_value());
+  EXPECT_TRUE(cache.block_copies().empty());
+  const auto b = cache.fork(a, 40);
+  ASSERT_TRUE(b.has_value());
+  ASSERT_EQ(cache.block_copies().size(), 1u);
+  EXPECT_EQ(cache.block_copies()[0].from, cache.block_table(a)[1]);
+  EXPECT_EQ(cache.block_copies()[0].to, cache.block_table(*b)[1]);
+}
+
 TEST_F(KvCacheTest, ReleaseGivesBackAllBlocks) {
   KvCache cache = make(256, 8);
   const SequenceId a = cache.new_sequence();

@@ -31,6 +31,7 @@ void PassViews::fill(const Batch& batch, const KvCache& cache) {
   whole_.first_logit_row = 0;
   whole_.kv = cache.data();
   whole_.kv_layout = cache.layout();
+  whole_.kv_copies = cache.block_copies();
 }
 
 void PassViews::cut(const std::vector<plan::Block>& blocks, bool any_rows) {

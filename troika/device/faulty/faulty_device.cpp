@@ -54,7 +54,9 @@ class FaultyDevice final : public Device {
     kernel->program = program;
     if (fault_.kind == FaultKind::kOutOfMemory) RETURN_IF_ERROR(hold_weights(*kernel));
     const std::lock_guard lock(wrapped_mutex_);
-    ASSIGN_OR_RETURN(kernel->wrapped, wrapped_->compile(program));
+    Program shared = program;
+    shared.sole_device = false;  // results are looked at, and spoiled, here
+    ASSIGN_OR_RETURN(kernel->wrapped, wrapped_->compile(shared));
     return kernel;
   }
 

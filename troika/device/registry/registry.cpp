@@ -3,6 +3,7 @@
 #include "troika/base/cores.h"
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/device/faulty/faulty_device.h"
+#include "troika/device/opencl/opencl_device.h"
 #include "troika/device/openvino/openvino_device.h"
 #include "troika/device/paced/paced_device.h"
 #include "troika/device/systolic/systolic_device.h"
@@ -70,6 +71,16 @@ Result<std::unique_ptr<Device>> open_openvino(const DeviceSpec& spec, const std:
   return openvino::open(openvino_options, clock);
 }
 
+Result<std::unique_ptr<Device>> open_opencl(const DeviceSpec& spec, const std::vector<int>& cores,
+                                            const OpenOptions& options, const Clock& clock) {
+  opencl::OpenClOptions opencl_options;
+  opencl_options.name = spec.text;
+  opencl_options.instance = spec.instance;
+  if (!spec.cores.empty()) opencl_options.cores = cores;
+  opencl_options.cache_dir = options.program_cache_dir;
+  return opencl::open(opencl_options, clock);
+}
+
 Result<std::unique_ptr<Device>> open_faulty(const DeviceSpec& spec, const std::vector<int>& cores,
                                             const OpenOptions& options, const Clock& clock) {
   ASSIGN_OR_RETURN(const faulty::Fault fault, faulty::parse_fault(spec.instance));
@@ -101,6 +112,7 @@ std::span<const DeviceType> device_types() {
       {"cpu", "the processor's cores: SIMD kernels, the reference for all others", open_cpu},
       {"systolic", "an NPU in software: static lengths, 32x32 tiles, FP16 inputs", open_systolic},
       {"openvino", "an NPU through OpenVINO, or its CPU plug-in in place of one", open_openvino},
+      {"opencl", "a GPU through OpenCL, or a processor's OpenCL runtime", open_opencl},
       {"paced", "another device with the timing of a described one", open_paced, true},
       {"faulty", "another device with a fault, for tests and drills", open_faulty, true},
   };

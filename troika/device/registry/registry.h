@@ -15,9 +15,10 @@
 namespace troika::device {
 
 struct OpenOptions {
-  int threads = 0;        // cap on the cores of all devices together; 0: every core allowed
-  std::string kernels;    // cpu kernel table by name; empty: the fastest
-  std::string cache_dir;  // where devices keep what they compile; empty: nowhere
+  int threads = 0;                // cap on the cores of all devices together; 0: every core allowed
+  std::string kernels;            // cpu kernel table by name; empty: the fastest
+  std::string cache_dir;          // where devices keep what they compile; empty: nowhere
+  std::string program_cache_dir;  // the same for small programs, whatever the model; empty: nowhere
 };
 
 // A kind of device: how it is called and opened.

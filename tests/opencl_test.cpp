@@ -1,0 +1,170 @@
+// Whole answers of the `opencl` device in all its forms, alone and together with `cpu`: alone, what
+// it writes stays in its own memory; together, everything that the other reads is copied.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "troika/device/cpu/cpu_device.h"
+#include "troika/device/opencl/opencl_device.h"
+#include "troika/plan/default_plan.h"
+#include "troika/runtime/executor.h"
+
+namespace troika {
+namespace {
+
+using runtime::SequenceId;
+using runtime::WantLogits;
+using Devices = std::vector<std::unique_ptr<device::Device>>;
+
+// FP32 sums in another order: each product loses about 2^-24 of its terms, a few dozen in a row.
+constexpr double kExactNmse = 1e-9;
+constexpr int64_t kContext = 160;
+// PoCL compiles kernels when they first run, those for GPUs for many seconds.
+constexpr Duration kPatience = std::chrono::seconds(200);
+
+struct Form {
+  const char* name;
+  bool gpu_kernels;
+  bool own_memory;
+};
+
+constexpr Form kForms[] = {
+    {"host_shared", false, false}, {"host_own", false, true}, {"gpu_own", true, true}};
+constexpr const char* kModels[] = {"q4_0-small.gguf", "mixed-types.gguf"};
+
+class OpenClAnswers : public ::testing::TestWithParam<std::tuple<const char*, Form>> {
+ protected:
+  OpenClAnswers()
+      : model_(*model::Model::load(std::string(TROIKA_SOURCE_DIR) + "/tests/models/" +
+                                   std::get<0>(GetParam()))),
+        graph_(*graph::build(model_)) {
+    layout_.n_layers = graph_.n_layers;
+    layout_.n_kv_heads = graph_.n_kv_heads;
+    layout_.head_dim = graph_.head_dim;
+    layout_.n_blocks = 16;
+    for (int64_t i = 0; i < 61; ++i) {
+      tokens_.push_back(static_cast<model::TokenId>((i * 37 + 11) % graph_.n_vocab));
+    }
+  }
+
+  static Devices open_cpu() {
+    Devices devices;
+    device::cpu::CpuOptions options;
+    options.threads = 1;
+    devices.push_back(std::move(*device::cpu::open(options)));
+    return devices;
+  }
+
+  Result<std::unique_ptr<device::Device>> open_form() const {
+    const Form& form = std::get<1>(GetParam());
+    device::opencl::OpenClOptions options;
+    options.gpu_kernels = form.gpu_kernels;
+    options.own_memory = form.own_memory;
+    return device::opencl::open(options);
+  }
+
+  // A prompt, a few tokens, a fork in the middle of a block, and both going on together.
+  Result<std::vector<float>> answer(const plan::Plan& plan, const Devices& devices) const {
+    device::SharedPool pool;
+    ASSIGN_OR_RETURN(runtime::KvCache cache, runtime::KvCache::create(layout_, kContext, pool));
+    ASSIGN_OR_RETURN(const auto executor, runtime::Executor::create(
+                                              graph_, plan, devices, pool, cache,
+                                              {.max_logit_rows = kContext, .patience = kPatience}));
+    std::vector<float> all;
+    const auto run = [&](const runtime::Batch& batch) -> Status {
+      ASSIGN_OR_RETURN(const runtime::Logits logits, executor->forward(batch));
+      all.insert(all.end(), logits.data, logits.data + logits.rows * logits.n_vocab);
+      return {};
+    };
+    const std::span<const model::TokenId> prompt = tokens_;
+    const SequenceId a = cache.new_sequence();
+    RETURN_IF_ERROR(run({{{a, prompt.first(41), WantLogits::kAll}}}));
+    for (size_t i = 41; i < 44; ++i) {
+      RETURN_IF_ERROR(run({{{a, prompt.subspan(i, 1), WantLogits::kLast}}}));
+    }
+    ASSIGN_OR_RETURN(const SequenceId b, cache.fork(a, 43));
+    for (size_t i = 44; i < 47; ++i) {
+      RETURN_IF_ERROR(run({{{a, prompt.subspan(i, 1), WantLogits::kLast},
+                            {b, prompt.subspan(i + 5, 2), WantLogits::kAll}}}));
+    }
+    RETURN_IF_ERROR(run({{{b, prompt.first(20), WantLogits::kLast}}}));
+    return all;
+  }
+
+  Result<std::vector<float>> reference() const {
+    return answer(plan::single_device_plan(graph_, "cpu", kContext, "f32"), open_cpu());
+  }
+
+  model::Model model_;
+  graph::Graph graph_;
+  std::vector<model::TokenId> tokens_;
+  device::KvLayout layout_;
+};
+
+double nmse(const std::vector<float>& got, const std::vector<float>& expected) {
+  double error = 0;
+  double norm = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double difference = static_cast<double>(got[i]) - static_cast<double>(expected[i]);
+    error += difference * difference;
+    norm += static_cast<double>(expected[i]) * static_cast<double>(expected[i]);
+  }
+  return error / norm;
+}
+
+TEST_P(OpenClAnswers, AloneGiveTheReferencesLogits) {
+  auto opened = open_form();
+  if (!opened) GTEST_SKIP() << opened.error().message;
+  Devices devices;
+  devices.push_back(std::move(*opened));
+  const auto expected = reference();
+  ASSERT_TRUE(expected.has_value()) << expected.error().message;
+  const auto got =
+      answer(plan::single_device_plan(graph_, devices[0]->info().name, kContext, "f32"), devices);
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  ASSERT_EQ(got->size(), expected->size());
+  EXPECT_LE(nmse(*got, *expected), kExactNmse);
+  // Only logits come back: once for each of eight passes.
+  EXPECT_EQ(devices[0]->stats().copies, std::get<1>(GetParam()).own_memory ? 8 : 0);
+}
+
+TEST_P(OpenClAnswers, WithCpuGiveTheReferencesLogits) {
+  auto opened = open_form();
+  if (!opened) GTEST_SKIP() << opened.error().message;
+  Devices devices = open_cpu();
+  devices.push_back(std::move(*opened));
+  const auto expected = reference();
+  ASSERT_TRUE(expected.has_value()) << expected.error().message;
+  const std::vector<device::DeviceInfo> infos = {devices[0]->info(), devices[1]->info()};
+  const std::vector<plan::DeviceRates> rates = {{1, 1}, {1, 1}};
+  for (const char* rule : {"paired:50/50", "weight-centric:50/50", "k-cut:50/50",
+                           "prefill=activation-centric:60/40,decode=paired:70/30"}) {
+    SCOPED_TRACE(rule);
+    plan::DefaultPlanOptions options;
+    options.max_rows = kContext;
+    options.split = *plan::parse_split(rule, infos.size());
+    const int64_t before = devices[1]->stats().tasks;
+    const auto got = answer(plan::default_plan(graph_, infos, rates, options), devices);
+    ASSERT_TRUE(got.has_value()) << got.error().message;
+    ASSERT_EQ(got->size(), expected->size());
+    EXPECT_LE(nmse(*got, *expected), kExactNmse);
+    EXPECT_GT(devices[1]->stats().tasks, before);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, OpenClAnswers,
+                         ::testing::Combine(::testing::ValuesIn(kModels),
+                                            ::testing::ValuesIn(kForms)),
+                         [](const auto& param) {
+                           std::string name = std::get<0>(param.param);
+                           name =
+                               name.substr(0, name.find('.')) + "_" + std::get<1>(param.param).name;
+                           for (char& c : name) {
+                             if (c == '-') c = '_';
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace troika

@@ -1,0 +1,230 @@
+#include "troika/device/opencl/device.h"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+
+#include "troika/device/result_check.h"
+
+namespace troika::device::opencl {
+namespace {
+
+using graph::Op;
+using graph::OpKind;
+
+// Private sums of a head in kernels/attention.cl, and work-items that share one there.
+constexpr int64_t kLargestHeadHost = 1024;
+constexpr int64_t kLargestHeadGpu = 256;
+
+std::vector<float> rope_table(const graph::Graph& graph, std::span<const int32_t> positions) {
+  std::vector<float> table;
+  table.reserve(positions.size() * graph.rope_inv_freq.size() * 2);
+  for (const int32_t position : positions) {
+    for (const double inv_freq : graph.rope_inv_freq) {
+      const double angle = static_cast<double>(position) * inv_freq;
+      table.push_back(static_cast<float>(std::cos(angle)));
+      table.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+  return table;
+}
+
+WeightHome weight_home(const Session& session) {
+  if (session.device_class == DeviceClass::kGpu) return WeightHome::kOwnPacked;
+  return session.own_memory ? WeightHome::kOwn : WeightHome::kShared;
+}
+
+}  // namespace
+
+OpenClDevice::OpenClDevice(DeviceInfo info, Session session, const std::string& cache_dir,
+                           const Clock& clock)
+    : info_(std::move(info)),
+      session_(std::move(session)),
+      programs_(session_.context.get(), session_.facts, cache_dir),
+      kernels_(session_.device_class, programs_),
+      tuner_(session_, kernels_, cache_dir),
+      weights_(session_.context.get(), session_.queue.get(), weight_home(session_)),
+      mirrors_(session_.context.get(), session_.queue.get(), session_.own_memory),
+      batch_data_(session_.context.get(), session_.queue.get()),
+      queue_(
+          info_.name, info_.cores, clock,
+          [this](const Kernel& kernel, const Bindings& bindings) {
+            return begin(static_cast<const OpenClKernel&>(kernel), bindings);
+          },
+          [this](const Kernel& kernel, const Bindings& bindings) {
+            return finish(static_cast<const OpenClKernel&>(kernel), bindings);
+          }) {}
+
+OpenClDevice::~OpenClDevice() { api().Finish(session_.queue.get()); }
+
+bool OpenClDevice::supports(const graph::Graph& graph, graph::OpId id) const {
+  const Op& op = graph.op(id);
+  if (op.kind == OpKind::kEmbed || op.kind == OpKind::kMatMul) return can_read(op.weight->type);
+  if (op.kind == OpKind::kRmsNorm) return op.weight->type == model::TensorType::kF32;
+  if (op.kind != OpKind::kAttention) return true;
+  return op.heads.head_dim <=
+         (session_.device_class == DeviceClass::kHost ? kLargestHeadHost : kLargestHeadGpu);
+}
+
+DeviceStats OpenClDevice::stats() const {
+  DeviceStats stats = queue_.stats();
+  stats.copies = copies_;
+  stats.copy_bytes = copy_bytes_;
+  stats.own_bytes = weight_bytes_ + mirror_bytes_;
+  return stats;
+}
+
+void OpenClDevice::note_stats() {
+  copies_ = mirrors_.copies();
+  copy_bytes_ = mirrors_.copy_bytes();
+  mirror_bytes_ = mirrors_.own_bytes();
+}
+
+Result<std::unique_ptr<Kernel>> OpenClDevice::compile(const Program& program) {
+  RETURN_IF_ERROR(queue_.drain());  // tasks look kernels and weights up
+  try {
+    auto kernel = make_kernel(program);
+    if (!kernel) {
+      return make_error(kernel.error().code, "device {}: {}", info_.name, kernel.error().message);
+    }
+    weight_bytes_ = weights_.own_bytes();
+    return kernel;
+  } catch (const std::bad_alloc&) {
+    return make_error(ErrorCode::kOutOfMemory, "device {}: not enough memory to prepare weights",
+                      info_.name);
+  }
+}
+
+Result<std::unique_ptr<Kernel>> OpenClDevice::make_kernel(const Program& program) {
+  auto kernel = std::make_unique<OpenClKernel>();
+  kernel->program = program;
+  kernel->steps = make_steps(kernel->program);
+  kernel->crossings = find_crossings(kernel->program);
+  for (Step& step : kernel->steps) {
+    RETURN_IF_ERROR(set_weights(step));
+    RETURN_IF_ERROR(warm(step, program.max_rows));
+  }
+  return kernel;
+}
+
+Status OpenClDevice::set_weights(Step& step) {
+  const auto whole = [&](const Op& op) {
+    return weights_.get({op.weight, 0, op.weight->rows, 0, op.weight->cols});
+  };
+  if (step.norm != nullptr) {
+    ASSIGN_OR_RETURN(step.weight, whole(*step.norm));
+  }
+  if (step.kind == StepKind::kOther &&
+      (step.op->kind == OpKind::kEmbed || step.op->kind == OpKind::kRmsNorm)) {
+    ASSIGN_OR_RETURN(step.weight, whole(*step.op));
+  }
+  for (Product& product : step.products) {
+    ASSIGN_OR_RETURN(product.weight, weights_.get(product.slice));
+  }
+  return {};
+}
+
+Status OpenClDevice::warm(const Step& step, int64_t max_rows) {
+  if (step.kind == StepKind::kProducts) {
+    const model::TensorType type = step.op->weight->type;
+    if (session_.device_class == DeviceClass::kGpu) {
+      RETURN_IF_ERROR(tuner_.tune(type, step.products[0].slice.n, step.products[0].slice.k));
+    }
+    for (const int64_t rows : {int64_t{1}, max_rows}) {
+      if (session_.device_class == DeviceClass::kHost) {
+        RETURN_IF_ERROR(kernels_.host_product(type, KernelSet::host_rows(rows)));
+      } else if (rows <= kMostFewRows) {
+        const bool gated = step.silu != nullptr;
+        RETURN_IF_ERROR(kernels_.few_product(type, kernels_.few_shape(type, rows, gated), gated));
+      } else {
+        RETURN_IF_ERROR(kernels_.many_product(
+            type, kernels_.many_shape(type, rows, step.products[0].weight->n)));
+      }
+    }
+  } else if (step.op->kind == OpKind::kEmbed) {
+    RETURN_IF_ERROR(kernels_.embed(step.op->weight->type));
+  }
+  return {};
+}
+
+// In double on the host: single precision is not enough for the angles of later tokens, and not
+// every GPU has double.
+Status OpenClDevice::put_rope_table(const Step& step, const OpenClKernel& kernel,
+                                    const Bindings& bindings, Begun& begun) {
+  const graph::Graph& graph = *kernel.program.graph;
+  const TensorView& view = bindings.tensors[static_cast<size_t>(step.output)];
+  ASSIGN_OR_RETURN(const Place place, mirrors_.find(view.data));
+  begun.angles =
+      std::make_shared<const std::vector<float>>(rope_table(graph, bindings.batch->positions));
+  const size_t width = graph.rope_inv_freq.size() * 2;
+  const auto stride = static_cast<size_t>(view.row_stride);
+  for (size_t row = 0; row < bindings.batch->positions.size(); ++row) {
+    RETURN_IF_ERROR(check_call(
+        "clEnqueueWriteBuffer",
+        api().EnqueueWriteBuffer(session_.queue.get(), place.buffer, CL_FALSE,
+                                 static_cast<size_t>(place.offset) + row * stride,
+                                 width * sizeof(float), begun.angles->data() + row * width, 0,
+                                 nullptr, nullptr)));
+  }
+  return {};
+}
+
+Status OpenClDevice::mark(EventHandle& event) {
+  cl_event marker = nullptr;
+  RETURN_IF_ERROR(
+      check_call("clEnqueueMarkerWithWaitList",
+                 api().EnqueueMarkerWithWaitList(session_.queue.get(), 0, nullptr, &marker)));
+  event = EventHandle(marker);
+  return check_call("clFlush", api().Flush(session_.queue.get()));
+}
+
+Status OpenClDevice::begin(const OpenClKernel& kernel, const Bindings& bindings) {
+  mirrors_.refresh();
+  Begun& begun = begun_.emplace_back();
+  const auto start = [&]() -> Status {
+    RETURN_IF_ERROR(batch_data_.put(*bindings.batch));
+    begun.batch = batch_data_.source();
+    TaskCopies copies(mirrors_, session_.queue.get(), kernel.crossings, kernel.program, bindings);
+    RETURN_IF_ERROR(copies.before());
+    StepRunner runner(session_.queue.get(), kernels_, mirrors_, batch_data_, kernel.program,
+                      bindings);
+    for (const Step& step : kernel.steps) {
+      if (step.op->kind == OpKind::kRopeTable) {
+        RETURN_IF_ERROR(put_rope_table(step, kernel, bindings, begun));
+      } else {
+        RETURN_IF_ERROR(runner.run(step));
+      }
+    }
+    RETURN_IF_ERROR(copies.after());
+    // What stays on the device is done when what follows it is.
+    if (kernel.crossings.sole_device && kernel.crossings.outputs.empty()) {
+      return check_call("clFlush", api().Flush(session_.queue.get()));
+    }
+    return mark(begun.done);
+  };
+  Status started = start();
+  if (started) return {};
+  api().Finish(session_.queue.get());  // nothing of it may run on
+  begun_.pop_back();
+  return make_error(started.error().code, "device {}: {}", info_.name, started.error().message);
+}
+
+Status OpenClDevice::finish(const OpenClKernel& kernel, const Bindings& bindings) {
+  const auto marked =
+      std::find_if(begun_.begin(), begun_.end(), [](const Begun& b) { return bool(b.done); });
+  if (marked == begun_.end()) RETURN_IF_ERROR(mark(begun_.back().done));
+  const cl_event event = (marked == begun_.end() ? begun_.back() : *marked).done.get();
+  const cl_int code = api().WaitForEvents(1, &event);
+  begun_.pop_front();
+  note_stats();
+  if (code != CL_SUCCESS) {
+    return make_error(ErrorCode::kDeviceFailed, "device {}: a task failed: {}", info_.name,
+                      error_name(code));
+  }
+  if (kernel.crossings.sole_device && session_.own_memory && kernel.crossings.outputs.empty()) {
+    return {};
+  }
+  return check_finite(info_.name, kernel.program, bindings);
+}
+
+}  // namespace troika::device::opencl

@@ -1,0 +1,69 @@
+// The `opencl` device itself, once its OpenCL device is chosen.
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "troika/device/opencl/opencl_device.h"
+#include "troika/device/opencl/step_runner.h"
+#include "troika/device/opencl/task_copies.h"
+#include "troika/device/opencl/tuner.h"
+#include "troika/device/work_queue.h"
+
+namespace troika::device::opencl {
+
+DeviceInfo describe(const OpenClOptions& options, const Session& session);
+
+struct OpenClKernel final : Kernel {
+  Program program;
+  std::vector<Step> steps;
+  Crossings crossings;
+};
+
+class OpenClDevice final : public QueuedDevice {
+ public:
+  OpenClDevice(DeviceInfo info, Session session, const std::string& cache_dir, const Clock& clock);
+  ~OpenClDevice() override;
+
+  const DeviceInfo& info() const override { return info_; }
+  bool supports(const graph::Graph& graph, graph::OpId op) const override;
+  Result<std::unique_ptr<Kernel>> compile(const Program& program) override;
+  DeviceStats stats() const override;
+
+ private:
+  // A task in the driver's queue, and what its commands read until it is finished.
+  struct Begun {
+    EventHandle done;
+    std::shared_ptr<const PackedBatch> batch;
+    std::shared_ptr<const std::vector<float>> angles;
+  };
+
+  WorkQueue& queue() override { return queue_; }
+  Result<std::unique_ptr<Kernel>> make_kernel(const Program& program);
+  Status set_weights(Step& step);
+  // Has the kernels of a step compiled for one row and for the most.
+  Status warm(const Step& step, int64_t max_rows);
+  Status begin(const OpenClKernel& kernel, const Bindings& bindings);
+  Status put_rope_table(const Step& step, const OpenClKernel& kernel, const Bindings& bindings,
+                        Begun& begun);
+  Status finish(const OpenClKernel& kernel, const Bindings& bindings);
+  Status mark(EventHandle& event);
+  void note_stats();
+
+  const DeviceInfo info_;
+  Session session_;
+  Programs programs_;
+  KernelSet kernels_;
+  Tuner tuner_;
+  Weights weights_;
+  Mirrors mirrors_;
+  BatchData batch_data_;
+  std::deque<Begun> begun_;
+  std::atomic<int64_t> copies_{0};
+  std::atomic<int64_t> copy_bytes_{0};
+  std::atomic<int64_t> weight_bytes_{0};
+  std::atomic<int64_t> mirror_bytes_{0};
+  WorkQueue queue_;  // last: its worker uses all of the above
+};
+
+}  // namespace troika::device::opencl

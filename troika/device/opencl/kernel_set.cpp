@@ -1,0 +1,76 @@
+#include "troika/device/opencl/kernel_set.h"
+
+#include "troika/device/opencl/sources.h"
+
+namespace troika::device::opencl {
+namespace {
+
+int number(model::TensorType type) { return static_cast<int>(type); }
+
+}  // namespace
+
+FewShape KernelSet::few_shape(model::TensorType type, int64_t rows, bool gated) const {
+  const auto found = tiles_.find(type);
+  const TileChoice choice = found == tiles_.end() ? TileChoice() : found->second;
+  if (rows == 1) return gated ? choice.one_gated : choice.one;
+  FewShape shape = choice.few;
+  if (rows == 2) shape.rows = 2;
+  return shape;
+}
+
+// Large tiles read less; but every compute unit should have one.
+ManyShape KernelSet::many_shape(model::TensorType type, int64_t rows, int64_t outputs) const {
+  const auto found = tiles_.find(type);
+  const ManyShape large = found == tiles_.end() ? TileChoice().many : found->second.many;
+  constexpr int64_t kLeastTiles = 96;
+  const int64_t tiles =
+      ((rows + large.tile_m - 1) / large.tile_m) * ((outputs + large.tile_n - 1) / large.tile_n);
+  return rows > 64 && tiles >= kLeastTiles ? large : ManyShape{64, 64, 4, 8};
+}
+
+Result<cl_kernel> KernelSet::host_product(model::TensorType type, int rows) {
+  return programs_.kernel({{kWeightsSource, kProductHostSource},
+                           fmt::format("-D WEIGHT={} -D ROWS={}", number(type), rows)},
+                          "product");
+}
+
+Result<cl_kernel> KernelSet::few_product(model::TensorType type, const FewShape& shape,
+                                         bool gated) {
+  return programs_.kernel(
+      {{kWeightsSource, kPackedSource, kProductFewSource},
+       fmt::format("-D WEIGHT={} -D OUTPUTS={} -D ROWS={} -D GROUP={} -D GATED={}", number(type),
+                   shape.outputs, shape.rows, shape.group, gated ? 1 : 0)},
+      "product_few");
+}
+
+Result<cl_kernel> KernelSet::many_product(model::TensorType type, const ManyShape& shape) {
+  return programs_.kernel(
+      {{kWeightsSource, kPackedSource, kProductManySource},
+       fmt::format("-D WEIGHT={} -D TILE_M={} -D TILE_N={} -D ITEM_M={} -D ITEM_N={}", number(type),
+                   shape.tile_m, shape.tile_n, shape.item_m, shape.item_n)},
+      "product_many");
+}
+
+Result<cl_kernel> KernelSet::embed(model::TensorType type) {
+  return programs_.kernel(
+      {{kWeightsSource, kPackedSource, kEmbedSource},
+       fmt::format("-D WEIGHT={} -D PACKED={}", number(type), class_ == DeviceClass::kGpu ? 1 : 0)},
+      "embed");
+}
+
+Result<cl_kernel> KernelSet::attention(int64_t head_dim, KvType kv) {
+  return programs_.kernel(
+      {{kAttentionSource},
+       fmt::format("-D HEAD_DIM={} -D KV_F16={} -D HOST={}", head_dim, kv == KvType::kF16 ? 1 : 0,
+                   class_ == DeviceClass::kHost ? 1 : 0)},
+      "attention");
+}
+
+Result<cl_kernel> KernelSet::row_kernel(const char* name, KvType kv) {
+  return programs_.kernel({{kRowsSource},
+                           fmt::format("-D KV_F16={} -D HOST={}", kv == KvType::kF16 ? 1 : 0,
+                                       class_ == DeviceClass::kHost ? 1 : 0)},
+                          name);
+}
+
+}  // namespace troika::device::opencl

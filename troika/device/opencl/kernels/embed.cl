@@ -1,0 +1,34 @@
+// Rows of the embedding by token. Items: width, by rows.
+__kernel void embed(__global const uchar *w, ulong w_begin, ulong w_stride, ulong scales,
+                    __global const int *batch, uint tokens,
+                    __global float *y, ulong y_begin, uint y_stride, uint width) {
+  const ulong row = get_global_id(1);
+  const uint i = get_global_id(0);
+  if (i >= width) return;
+  const ulong token = batch[tokens + row];
+#if !BLOCKED
+  const float value = plain_1(w + w_begin + token * w_stride + (ulong)i * WEIGHT_BYTES);
+#elif PACKED
+  const ulong chunk = token * (width / 32) + i / 32;
+  __global const uchar *quants = w + chunk * CHUNK_QUANT_BYTES;
+#if WEIGHT == Q8_0
+  const float quant = (float)quants[i % 32];
+#else
+  const uchar two = quants[i % 32 / 2];
+  const float quant = (float)(i % 2 == 0 ? two & 15 : two >> 4);
+#endif
+  __global const half *stored = (__global const half *)(w + scales);
+#if WEIGHT == Q4_1
+  const float2 factors = vload_half2(chunk, stored);
+  const float value = factors.x * quant + factors.y;
+#else
+  const float value = vload_half(chunk, stored) * (quant - OFFSET);
+#endif
+#else
+  __global const uchar *block = w + w_begin + token * w_stride + (ulong)(i / 32) * BLOCK_BYTES;
+  float eight[8];
+  vstore8(block_8(block, i % 32 / 8), 0, eight);
+  const float value = eight[i % 8];
+#endif
+  y[y_begin + row * y_stride + i] = value;
+}

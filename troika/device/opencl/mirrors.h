@@ -1,0 +1,79 @@
+// The blocks of the shared pool as OpenCL buffers: the same memory where host and device share it,
+// else a copy of the device's own, and what is copied between the two.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "troika/base/result.h"
+#include "troika/device/memory.h"
+#include "troika/device/opencl/api.h"
+
+namespace troika::device::opencl {
+
+// Where an address of the pool is on the device.
+struct Place {
+  cl_mem buffer = nullptr;
+  int64_t offset = 0;  // bytes
+
+  uint64_t floats() const { return static_cast<uint64_t>(offset) / sizeof(float); }
+};
+
+// Rows of bytes, further apart than they are wide.
+struct Rows {
+  std::byte* data = nullptr;
+  int64_t stride = 0;
+  int64_t width = 0;  // bytes
+  int64_t count = 0;
+};
+
+// One thread at a time.
+class Mirrors {
+ public:
+  Mirrors(cl_context context, cl_command_queue queue, bool own_memory)
+      : context_(context), queue_(queue), own_memory_(own_memory) {}
+
+  // To be called before the places of a task are looked up: forgets blocks that are gone.
+  void refresh();
+  // kInternal for memory that no pool gave; kOutOfMemory.
+  Result<Place> find(const std::byte* address);
+
+  // Queue copies between the pool and the device's own memory; nothing where memory is shared. The
+  // pool's rows must stay until the queue has come to the copy.
+  Status upload(const Rows& rows);
+  Status download(const Rows& rows);
+
+  // How many copies of blocks the mirror of the block at `address` has made up for, and whether its
+  // keys and values are ahead of the pool's.
+  struct KvState {
+    size_t copies_seen = 0;
+    bool resident = false;
+  };
+  Result<KvState*> kv_state(const std::byte* address);
+
+  bool own_memory() const { return own_memory_; }
+  int64_t own_bytes() const;
+  int64_t copies() const { return copies_; }
+  int64_t copy_bytes() const { return copy_bytes_; }
+
+ private:
+  struct Mirror {
+    BlockRange range;
+    BufferHandle buffer;
+    KvState kv;
+  };
+
+  Result<Mirror*> mirror_of(const std::byte* address);
+  Status copy(const Rows& rows, bool to_device);
+
+  cl_context context_;
+  cl_command_queue queue_;
+  const bool own_memory_;
+  std::vector<Mirror> mirrors_;
+  uint64_t changes_ = 0;
+  int64_t copies_ = 0;
+  int64_t copy_bytes_ = 0;
+};
+
+}  // namespace troika::device::opencl

@@ -1,0 +1,94 @@
+#include "troika/device/opencl/product_launch.h"
+
+#include <algorithm>
+
+namespace troika::device::opencl {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Outputs of a work-group of a processor: one after the other, few enough to share out.
+constexpr int64_t kHostGroup = 16;
+
+// Whether rows of x can be read four floats at a time.
+bool is_aligned(const View& x) { return x.begin % 4 == 0 && x.stride % 4 == 0; }
+
+void add_view(Arguments& arguments, const View& view) {
+  arguments.buffer(view.buffer).place(view.begin).count(view.stride);
+}
+
+// A kernel that adds nothing still wants a buffer.
+void add_residual(Arguments& arguments, const ProductTask& task) {
+  add_view(arguments, task.has_add ? task.add : task.x);
+  arguments.flag(task.has_add);
+}
+
+}  // namespace
+
+Status launch_host(cl_command_queue queue, KernelSet& kernels, const ProductTask& task) {
+  const DeviceWeight& weight = *task.outs[0].weight;
+  const int item_rows = KernelSet::host_rows(task.rows);
+  ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.host_product(task.type, item_rows));
+  Arguments arguments(kernel);
+  add_view(arguments, task.x);
+  arguments.buffer(weight.buffer.get())
+      .place(static_cast<uint64_t>(weight.begin))
+      .place(static_cast<uint64_t>(weight.row_stride));
+  add_view(arguments, task.outs[0].y);
+  add_residual(arguments, task);
+  arguments.count(weight.n).count(weight.k).count(task.rows);
+  LaunchSize size;
+  size.global = {static_cast<size_t>(ceil_div(weight.n, kHostGroup) * kHostGroup),
+                 static_cast<size_t>(ceil_div(task.rows, item_rows))};
+  size.local = {static_cast<size_t>(kHostGroup), 1};
+  return launch(queue, arguments, size);
+}
+
+Status launch_many(cl_command_queue queue, KernelSet& kernels, const ManyShape& shape,
+                   const ProductTask& task) {
+  const DeviceWeight& weight = *task.outs[0].weight;
+  ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.many_product(task.type, shape));
+  Arguments arguments(kernel);
+  add_view(arguments, task.x);
+  arguments.buffer(weight.buffer.get()).place(static_cast<uint64_t>(weight.scales));
+  add_view(arguments, task.outs[0].y);
+  add_residual(arguments, task);
+  arguments.count(weight.n).count(weight.k).count(task.rows).flag(is_aligned(task.x));
+  LaunchSize size;
+  size.global = {static_cast<size_t>(ceil_div(weight.n, shape.tile_n) * shape.group()),
+                 static_cast<size_t>(ceil_div(task.rows, shape.tile_m))};
+  size.local = {static_cast<size_t>(shape.group()), 1};
+  return launch(queue, arguments, size);
+}
+
+Status launch_few(cl_command_queue queue, KernelSet& kernels, const FewShape& shape,
+                  const ProductTask& task) {
+  ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.few_product(task.type, shape, task.gated));
+  Arguments arguments(kernel);
+  add_view(arguments, task.x);
+  int64_t groups = 0;
+  cl_uint4 strides{};
+  for (size_t i = 0; i < kMostProducts; ++i) {
+    const bool used = i < task.outs.size();
+    const ProductOut& out = task.outs[used ? i : 0];
+    const View& y = task.gated ? task.outs[0].y : out.y;
+    arguments.buffer(out.weight->buffer.get()).place(static_cast<uint64_t>(out.weight->scales));
+    arguments.buffer(y.buffer).place(y.begin).count(used ? out.weight->n : 0);
+    strides.s[i] = static_cast<cl_uint>(y.stride);
+    if (used && (!task.gated || i == 0)) groups += ceil_div(out.weight->n, shape.outputs);
+  }
+  arguments.value(strides);
+  add_residual(arguments, task);
+  const bool has_gain = task.gain != nullptr;
+  arguments.buffer(has_gain ? task.gain->buffer.get() : task.x.buffer)
+      .value(static_cast<cl_float>(task.eps))
+      .flag(has_gain);
+  arguments.count(task.outs[0].weight->k).count(task.rows).flag(is_aligned(task.x));
+  LaunchSize size;
+  size.global = {static_cast<size_t>(groups * shape.group),
+                 static_cast<size_t>(ceil_div(task.rows, shape.rows))};
+  size.local = {static_cast<size_t>(shape.group), 1};
+  return launch(queue, arguments, size);
+}
+
+}  // namespace troika::device::opencl

@@ -1,0 +1,44 @@
+// Starts products of given tile sizes: for the device, its tuner and benchmarks alike.
+#pragma once
+
+#include <vector>
+
+#include "troika/device/opencl/kernel_set.h"
+#include "troika/device/opencl/stream.h"
+#include "troika/device/opencl/weights.h"
+
+namespace troika::device::opencl {
+
+// A tensor as kernels see it, in floats.
+struct View {
+  cl_mem buffer = nullptr;
+  uint64_t begin = 0;
+  int64_t stride = 0;
+};
+
+struct ProductOut {
+  const DeviceWeight* weight = nullptr;
+  View y;
+};
+
+// What the product kernels of GPUs take.
+struct ProductTask {
+  model::TensorType type = model::TensorType::kF32;
+  View x;
+  std::vector<ProductOut> outs;  // up to kMostProducts; launch_many() takes one
+  bool gated = false;            // few: the first y gets silu(first) * second
+  bool has_add = false;
+  View add;
+  const DeviceWeight* gain = nullptr;  // few: of the norm before
+  float eps = 0;
+  int64_t rows = 0;
+};
+
+Status launch_few(cl_command_queue queue, KernelSet& kernels, const FewShape& shape,
+                  const ProductTask& task);
+Status launch_many(cl_command_queue queue, KernelSet& kernels, const ManyShape& shape,
+                   const ProductTask& task);
+// On a processor's cores; one output.
+Status launch_host(cl_command_queue queue, KernelSet& kernels, const ProductTask& task);
+
+}  // namespace troika::device::opencl

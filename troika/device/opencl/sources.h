@@ -1,0 +1,17 @@
+// The texts of kernels/*.cl, put into the program by the build.
+#pragma once
+
+#include <string_view>
+
+namespace troika::device::opencl {
+
+extern const std::string_view kWeightsSource;
+extern const std::string_view kPackedSource;
+extern const std::string_view kProductHostSource;
+extern const std::string_view kProductFewSource;
+extern const std::string_view kProductManySource;
+extern const std::string_view kRowsSource;
+extern const std::string_view kEmbedSource;
+extern const std::string_view kAttentionSource;
+
+}  // namespace troika::device::opencl

@@ -1,0 +1,71 @@
+// Starts the kernels of a step.
+#pragma once
+
+#include "troika/device/device.h"
+#include "troika/device/opencl/batch_data.h"
+#include "troika/device/opencl/kernel_set.h"
+#include "troika/device/opencl/mirrors.h"
+#include "troika/device/opencl/product_launch.h"
+#include "troika/device/opencl/steps.h"
+
+namespace troika::device::opencl {
+
+// One task on its way to the queue. Borrows everything.
+class StepRunner {
+ public:
+  StepRunner(cl_command_queue queue, KernelSet& kernels, Mirrors& mirrors, const BatchData& batch,
+             const Program& program, const Bindings& bindings)
+      : queue_(queue),
+        kernels_(kernels),
+        mirrors_(mirrors),
+        batch_data_(batch),
+        program_(program),
+        graph_(*program.graph),
+        bindings_(bindings),
+        batch_(*bindings.batch) {}
+
+  Status run(const Step& step);
+
+ private:
+  Result<View> view(TensorIndex index);
+  int64_t width(TensorIndex index) const;
+  int64_t rows(const Step& step) const { return batch_.row_count(step.rows); }
+  // A kernel of rows.cl that is done with `items` work-items for each row.
+  Status launch_items(Arguments& arguments, int64_t items, int64_t rows);
+
+  Status run_other(const Step& step);
+  Status embed(const Step& step);
+  Status norm(const graph::Op& op, const DeviceWeight& gain, TensorIndex input, TensorIndex output,
+              int64_t rows);
+  Status rope(const Step& step);
+  Status element_wise(const char* name, const std::vector<TensorIndex>& inputs, TensorIndex output,
+                      int64_t rows);
+  Status add(const Step& step);
+  Status concat(const Step& step);
+  Status gather(const Step& step);
+  Status attention(const Step& step);
+  Status kv_write(const Step& step);
+
+  Status products(const Step& step);
+  Status few(const Step& step, ProductTask& task);
+
+  // Keys and values of a layer from a head on, in elements of the cache's type.
+  struct KvPlaces {
+    cl_mem buffer = nullptr;
+    uint64_t first = 0;
+    uint64_t head_step = 0;
+    uint64_t values = 0;  // from keys to values of a head
+  };
+  Result<KvPlaces> kv_places(const graph::Op& op, int64_t kv_head);
+
+  cl_command_queue queue_;
+  KernelSet& kernels_;
+  Mirrors& mirrors_;
+  const BatchData& batch_data_;
+  const Program& program_;
+  const graph::Graph& graph_;
+  const Bindings& bindings_;
+  const BatchView& batch_;
+};
+
+}  // namespace troika::device::opencl

@@ -1,0 +1,50 @@
+// An in-order command queue of one OpenCL device, and how kernels are started on it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "troika/base/result.h"
+#include "troika/device/opencl/api.h"
+
+namespace troika::device::opencl {
+
+// Sets a kernel's arguments one after the other; the first error is kept.
+class Arguments {
+ public:
+  explicit Arguments(cl_kernel kernel) : kernel_(kernel) {}
+
+  Arguments& buffer(cl_mem memory) { return set(sizeof memory, &memory); }
+  template <class T>
+  Arguments& value(T value) {
+    return set(sizeof value, &value);
+  }
+  Arguments& place(uint64_t elements) { return value(static_cast<cl_ulong>(elements)); }
+  Arguments& count(int64_t number) { return value(static_cast<cl_uint>(number)); }
+  Arguments& flag(bool on) { return value(static_cast<cl_int>(on ? 1 : 0)); }
+
+  cl_kernel kernel() const { return kernel_; }
+  cl_int code() const { return code_; }
+
+ private:
+  Arguments& set(size_t size, const void* data) {
+    const cl_int code = api().SetKernelArg(kernel_, index_++, size, data);
+    if (code_ == CL_SUCCESS) code_ = code;
+    return *this;
+  }
+
+  cl_kernel kernel_;
+  cl_uint index_ = 0;
+  cl_int code_ = CL_SUCCESS;
+};
+
+// Sizes of a launch: work-items in all, and in a work-group (0: as the driver likes).
+struct LaunchSize {
+  std::array<size_t, 2> global{1, 1};
+  std::array<size_t, 2> local{0, 0};
+};
+
+// Queues a kernel. kDeviceFailed or kOutOfMemory with the code.
+Status launch(cl_command_queue queue, const Arguments& arguments, const LaunchSize& size);
+
+}  // namespace troika::device::opencl

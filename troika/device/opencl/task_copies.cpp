@@ -1,0 +1,178 @@
+#include "troika/device/opencl/task_copies.h"
+
+#include <algorithm>
+
+#include "troika/device/result_check.h"
+
+namespace troika::device::opencl {
+namespace {
+
+using graph::Op;
+using graph::OpKind;
+using graph::TensorId;
+
+int64_t blocks_for(int64_t tokens) { return (tokens + kKvBlockTokens - 1) / kKvBlockTokens; }
+
+}  // namespace
+
+Crossings find_crossings(const Program& program) {
+  const graph::Graph& graph = *program.graph;
+  Crossings crossings;
+  crossings.sole_device = program.sole_device;
+  std::vector<TensorId> written;
+  for (const graph::OpId id : program.ops) {
+    const Op& op = graph.op(id);
+    for (const TensorId input : op.inputs) {
+      const size_t at = program.index_of(input);
+      const bool own = std::find(written.begin(), written.end(), input) != written.end();
+      const bool known =
+          std::find(crossings.inputs.begin(), crossings.inputs.end(), at) != crossings.inputs.end();
+      if (graph.tensor(input).width == 0 || own || known || program.sole_device) continue;
+      crossings.inputs.push_back(at);
+    }
+    written.push_back(op.output);
+    const auto& outputs = program.outputs;
+    const bool given = std::find(outputs.begin(), outputs.end(), op.output) != outputs.end();
+    const bool is_logits = graph.logits >= 0 && graph.overlap(op.output, graph.logits);
+    if (graph.tensor(op.output).width > 0 && given && (is_logits || !program.sole_device)) {
+      crossings.outputs.push_back(&op);
+    }
+    if (op.kind == OpKind::kAttention) crossings.kv_reads.push_back(&op);
+    if (op.kind == OpKind::kKvWrite) crossings.kv_writes.push_back(&op);
+  }
+  return crossings;
+}
+
+Rows TaskCopies::rows_of(size_t tensor, int64_t begin, int64_t count) const {
+  const TensorView& view = bindings_.tensors[tensor];
+  const graph::Tensor& facts = program_.graph->tensor(program_.tensors[tensor]);
+  return {view.data + begin * view.row_stride, view.row_stride,
+          facts.width * graph::dtype_bytes(facts.type), count};
+}
+
+TaskCopies::Heads TaskCopies::kv_heads(const Op& op) {
+  if (op.kind == OpKind::kKvWrite) return {op.heads.first_head, op.heads.n_heads};
+  const int64_t first = op.heads.first_head / op.heads.group;
+  const int64_t last = (op.heads.first_head + op.heads.n_heads - 1) / op.heads.group;
+  return {first, last - first + 1};
+}
+
+// Blocks that neighbour each other go together. `end_shift`: tokens of the pass itself, for a
+// reader whose keys others wrote.
+Status TaskCopies::upload_kv(const Op& op, int64_t end_shift) {
+  const KvLayout& layout = batch_.kv_layout;
+  const int64_t block_bytes = layout.block_elements() * kv_type_bytes(layout.type);
+  const Heads heads = kv_heads(op);
+  for (const SequenceView& sequence : batch_.sequences) {
+    const int64_t blocks =
+        blocks_for(sequence.first_position + std::min(end_shift, sequence.n_rows));
+    for (int64_t begin = 0; begin < blocks;) {
+      int64_t end = begin + 1;
+      while (end < blocks && sequence.block_table[end] == sequence.block_table[end - 1] + 1) ++end;
+      for (int64_t head = heads.first; head < heads.first + heads.count; ++head) {
+        for (const int which : {0, 1}) {
+          std::byte* data = batch_.kv + layout.head_offset(op.layer, head, which) +
+                            sequence.block_table[begin] * block_bytes;
+          RETURN_IF_ERROR(mirrors_.upload({data, block_bytes, block_bytes, end - begin}));
+        }
+      }
+      begin = end;
+    }
+  }
+  return {};
+}
+
+// Just the cells of the pass: neighbours in their blocks may be written by others meanwhile.
+Status TaskCopies::download_kv(const Op& op) {
+  const KvLayout& layout = batch_.kv_layout;
+  const int64_t element = kv_type_bytes(layout.type);
+  const int64_t block_bytes = layout.block_elements() * element;
+  const Heads heads = kv_heads(op);
+  for (const SequenceView& sequence : batch_.sequences) {
+    const int64_t end = sequence.first_position + sequence.n_rows;
+    for (int64_t position = sequence.first_position; position < end;) {
+      const int64_t slot = position % kKvBlockTokens;
+      const int64_t count = std::min(kKvBlockTokens - slot, end - position);
+      const int64_t offset = sequence.block_table[position / kKvBlockTokens] * block_bytes;
+      for (int64_t head = heads.first; head < heads.first + heads.count; ++head) {
+        std::byte* keys = batch_.kv + layout.head_offset(op.layer, head, 0) + offset;
+        std::byte* values = batch_.kv + layout.head_offset(op.layer, head, 1) + offset;
+        RETURN_IF_ERROR(mirrors_.download(
+            {keys + slot * element, kKvBlockTokens * element, count * element, layout.head_dim}));
+        const int64_t row = layout.head_dim * element;
+        RETURN_IF_ERROR(mirrors_.download({values + slot * row, row, row, count}));
+      }
+      position += count;
+    }
+  }
+  return {};
+}
+
+// What the sequences hold from before this device was the only one.
+Status TaskCopies::upload_history() {
+  const KvLayout& layout = batch_.kv_layout;
+  Op op;
+  op.kind = OpKind::kKvWrite;
+  op.heads.n_heads = layout.n_kv_heads;
+  for (int64_t layer = 0; layer < layout.n_layers; ++layer) {
+    op.layer = static_cast<int32_t>(layer);
+    RETURN_IF_ERROR(upload_kv(op, 0));
+  }
+  return {};
+}
+
+// Copies of blocks that were made in the pool's memory are repeated in the device's own.
+Status TaskCopies::catch_up() {
+  ASSIGN_OR_RETURN(Mirrors::KvState* const state, mirrors_.kv_state(batch_.kv));
+  if (!state->resident) {
+    RETURN_IF_ERROR(upload_history());
+    state->resident = true;
+    state->copies_seen = batch_.kv_copies.size();
+  }
+  const KvLayout& layout = batch_.kv_layout;
+  const int64_t bytes = layout.block_elements() * kv_type_bytes(layout.type);
+  ASSIGN_OR_RETURN(const Place place, mirrors_.find(batch_.kv));
+  for (; state->copies_seen < batch_.kv_copies.size(); ++state->copies_seen) {
+    const KvBlockCopy& copy = batch_.kv_copies[state->copies_seen];
+    for (int64_t head = 0; head < 2 * layout.n_layers * layout.n_kv_heads; ++head) {
+      const int64_t base = place.offset + head * layout.head_bytes();
+      RETURN_IF_ERROR(
+          check_call("clEnqueueCopyBuffer",
+                     api().EnqueueCopyBuffer(queue_, place.buffer, place.buffer,
+                                             static_cast<size_t>(base + copy.from * bytes),
+                                             static_cast<size_t>(base + copy.to * bytes),
+                                             static_cast<size_t>(bytes), 0, nullptr, nullptr)));
+    }
+  }
+  return {};
+}
+
+Status TaskCopies::before() {
+  if (!mirrors_.own_memory()) return {};
+  for (const size_t input : crossings_.inputs) {
+    const graph::Tensor& tensor = program_.graph->tensor(program_.tensors[input]);
+    RETURN_IF_ERROR(mirrors_.upload(rows_of(input, 0, batch_.row_count(tensor.rows))));
+  }
+  const bool uses_kv = !crossings_.kv_reads.empty() || !crossings_.kv_writes.empty();
+  if (!uses_kv) return {};
+  if (crossings_.sole_device) return catch_up();
+  for (const Op* op : crossings_.kv_reads) {
+    RETURN_IF_ERROR(upload_kv(*op, std::numeric_limits<int64_t>::max()));
+  }
+  return {};
+}
+
+Status TaskCopies::after() {
+  if (!mirrors_.own_memory()) return {};
+  for (const Op* op : crossings_.outputs) {
+    const graph::Tensor& tensor = program_.graph->tensor(op->output);
+    const RowRange rows = rows_written(*op, tensor, batch_);
+    RETURN_IF_ERROR(mirrors_.download(
+        rows_of(program_.index_of(op->output), rows.begin, rows.end - rows.begin)));
+  }
+  if (crossings_.sole_device) return {};
+  for (const Op* op : crossings_.kv_writes) RETURN_IF_ERROR(download_kv(*op));
+  return {};
+}
+
+}  // namespace troika::device::opencl

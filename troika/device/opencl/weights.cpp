@@ -1,0 +1,153 @@
+#include "troika/device/opencl/weights.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace troika::device::opencl {
+namespace {
+
+using graph::WeightSlice;
+using model::TensorType;
+
+constexpr int64_t kBlock = 32;  // weights
+constexpr uintptr_t kPageBytes = 4096;
+constexpr int64_t kAlignment = 256;  // of the scales
+
+int64_t scale_bytes(TensorType type) { return type == TensorType::kQ4_1 ? 4 : 2; }
+int64_t quant_bytes(TensorType type) { return model::traits(type).block_bytes - scale_bytes(type); }
+
+bool is_plain(TensorType type) { return model::traits(type).block_weights == 1; }
+
+// Nibbles i and i + 16 share a byte in the file; here 2 i and 2 i + 1.
+void pack_nibbles(const std::byte* from, std::byte* to) {
+  constexpr int kHalf = kBlock / 4;
+  constexpr std::byte kLow{15};
+  for (int i = 0; i < kHalf; ++i) {
+    to[i] = (from[2 * i] & kLow) | ((from[2 * i + 1] & kLow) << 4);
+    to[i + kHalf] = (from[2 * i] >> 4) | ((from[2 * i + 1] >> 4) << 4);
+  }
+}
+
+void pack_block(TensorType type, const std::byte* block, std::byte* quants, std::byte* scales) {
+  const int64_t head = scale_bytes(type);
+  std::memcpy(scales, block, static_cast<size_t>(head));
+  if (type != TensorType::kQ8_0) return pack_nibbles(block + head, quants);
+  constexpr std::byte kSign{128};
+  for (int64_t i = 0; i < kBlock; ++i) quants[i] = block[head + i] ^ kSign;
+}
+
+const std::byte* first_weight(const WeightSlice& slice) {
+  return slice.weight->data + slice.n_begin * slice.weight->row_bytes() +
+         model::row_bytes(slice.weight->type, slice.k_begin);
+}
+
+// The rows of the slice without what lies between them.
+std::vector<std::byte> gather(const WeightSlice& slice) {
+  const int64_t row = model::row_bytes(slice.weight->type, slice.k);
+  std::vector<std::byte> bytes(static_cast<size_t>(slice.n * row));
+  for (int64_t i = 0; i < slice.n; ++i) {
+    std::memcpy(bytes.data() + i * row, first_weight(slice) + i * slice.weight->row_bytes(),
+                static_cast<size_t>(row));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+bool can_read(TensorType type) {
+  constexpr TensorType kKnown[] = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16,
+                                   TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ8_0};
+  return std::find(std::begin(kKnown), std::end(kKnown), type) != std::end(kKnown);
+}
+
+int64_t packed_scales(TensorType type, int64_t n, int64_t k) {
+  if (is_plain(type)) return 0;
+  return (n * (k / kBlock) * quant_bytes(type) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+int64_t packed_bytes(TensorType type, int64_t n, int64_t k) {
+  if (is_plain(type)) return n * model::row_bytes(type, k);
+  return packed_scales(type, n, k) + n * (k / kBlock) * scale_bytes(type);
+}
+
+PackedWeight pack(const WeightSlice& slice) {
+  const TensorType type = slice.weight->type;
+  if (is_plain(type)) return {gather(slice), 0};
+  const int64_t blocks = slice.k / kBlock;
+  PackedWeight packed;
+  packed.scales = (slice.n * blocks * quant_bytes(type) + kAlignment - 1) / kAlignment * kAlignment;
+  packed.bytes.resize(static_cast<size_t>(packed.scales + slice.n * blocks * scale_bytes(type)));
+  std::byte* quants = packed.bytes.data();
+  std::byte* scales = packed.bytes.data() + packed.scales;
+  for (int64_t i = 0; i < slice.n; ++i) {
+    const std::byte* block = first_weight(slice) + i * slice.weight->row_bytes();
+    for (int64_t b = 0; b < blocks; ++b) {
+      pack_block(type, block, quants, scales);
+      block += model::traits(type).block_bytes;
+      quants += quant_bytes(type);
+      scales += scale_bytes(type);
+    }
+  }
+  return packed;
+}
+
+// Whole pages around the weight, which a driver can take as they are.
+Result<DeviceWeight> Weights::share(const WeightSlice& slice) const {
+  const auto address = reinterpret_cast<uintptr_t>(slice.weight->data);
+  const uintptr_t begin = address / kPageBytes * kPageBytes;
+  const uintptr_t end = address + static_cast<uintptr_t>(slice.weight->bytes());
+  cl_int code = CL_SUCCESS;
+  DeviceWeight weight;
+  weight.buffer =
+      BufferHandle(api().CreateBuffer(context_, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, end - begin,
+                                      reinterpret_cast<void*>(begin), &code));
+  RETURN_IF_ERROR(check_call("clCreateBuffer", code));
+  weight.begin = static_cast<int64_t>(reinterpret_cast<uintptr_t>(first_weight(slice)) - begin);
+  weight.row_stride = slice.weight->row_bytes();
+  return weight;
+}
+
+Result<DeviceWeight> Weights::upload(const WeightSlice& slice) const {
+  PackedWeight packed;
+  if (home_ == WeightHome::kOwnPacked) {
+    packed = pack(slice);
+  } else {
+    packed.bytes = gather(slice);
+  }
+  DeviceWeight weight;
+  weight.scales = packed.scales;
+  weight.row_stride = model::row_bytes(slice.weight->type, slice.k);
+  weight.own_bytes = static_cast<int64_t>(packed.bytes.size());
+  cl_int code = CL_SUCCESS;
+  weight.buffer = BufferHandle(
+      api().CreateBuffer(context_, CL_MEM_READ_ONLY, packed.bytes.size(), nullptr, &code));
+  if (code == CL_SUCCESS) {
+    code = api().EnqueueWriteBuffer(queue_, weight.buffer.get(), CL_TRUE, 0, packed.bytes.size(),
+                                    packed.bytes.data(), 0, nullptr, nullptr);
+  }
+  if (code == CL_SUCCESS) return weight;
+  const Error error = call_error("its upload", code);
+  return make_error(error.code, "no room for {} ({} bytes) beside {} bytes of weights: {}",
+                    slice.weight->name, weight.own_bytes, own_bytes(), error.message);
+}
+
+Result<std::shared_ptr<const DeviceWeight>> Weights::get(const WeightSlice& slice) {
+  if (auto weight = held_[slice].lock()) return weight;
+  std::erase_if(held_, [](const auto& entry) { return entry.second.expired(); });
+  ASSIGN_OR_RETURN(DeviceWeight made, home_ == WeightHome::kShared ? share(slice) : upload(slice));
+  made.n = slice.n;
+  made.k = slice.k;
+  auto weight = std::make_shared<const DeviceWeight>(std::move(made));
+  held_[slice] = weight;
+  return weight;
+}
+
+int64_t Weights::own_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [slice, held] : held_) {
+    if (const auto weight = held.lock()) bytes += weight->own_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace troika::device::opencl

@@ -1,0 +1,61 @@
+// Weights where kernels read them: as the file has them in shared memory, or packed in memory of
+// the device's own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "troika/base/result.h"
+#include "troika/device/opencl/api.h"
+#include "troika/graph/graph.h"
+
+namespace troika::device::opencl {
+
+struct DeviceWeight {
+  BufferHandle buffer;
+  int64_t begin = 0;       // bytes to the first weight of the slice
+  int64_t row_stride = 0;  // bytes; not packed
+  int64_t scales = 0;      // bytes to the scales; packed
+  int64_t own_bytes = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+};
+
+// How packed.cl reads a slice: quants of all rows, then scales of all rows; plain formats row by
+// row.
+struct PackedWeight {
+  std::vector<std::byte> bytes;
+  int64_t scales = 0;
+};
+PackedWeight pack(const graph::WeightSlice& slice);
+// Of a packed slice: all bytes, and those before the scales (0 for plain formats).
+int64_t packed_bytes(model::TensorType type, int64_t n, int64_t k);
+int64_t packed_scales(model::TensorType type, int64_t n, int64_t k);
+bool can_read(model::TensorType type);
+
+enum class WeightHome { kShared, kOwn, kOwnPacked };
+
+// One device's weights; kernels of all schedules share a slice. One thread at a time.
+class Weights {
+ public:
+  Weights(cl_context context, cl_command_queue queue, WeightHome home)
+      : context_(context), queue_(queue), home_(home) {}
+
+  // kOutOfMemory with the bytes that did not fit.
+  Result<std::shared_ptr<const DeviceWeight>> get(const graph::WeightSlice& slice);
+  int64_t own_bytes() const;
+
+ private:
+  Result<DeviceWeight> share(const graph::WeightSlice& slice) const;
+  Result<DeviceWeight> upload(const graph::WeightSlice& slice) const;
+
+  cl_context context_;
+  cl_command_queue queue_;
+  const WeightHome home_;
+  std::map<graph::WeightSlice, std::weak_ptr<const DeviceWeight>> held_;
+};
+
+}  // namespace troika::device::opencl

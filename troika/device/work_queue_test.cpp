@@ -1,0 +1,116 @@
+#include "troika/device/work_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace troika::device {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct NumberedKernel final : Kernel {
+  explicit NumberedKernel(int the_number) : number(the_number) {}
+  int number;
+};
+
+int number_of(const Kernel& kernel) { return static_cast<const NumberedKernel&>(kernel).number; }
+
+// A device whose driver has a queue: tasks are begun ahead, and finished when told to.
+class BegunAhead : public ::testing::Test {
+ protected:
+  BegunAhead()
+      : queue_(
+            "driver", {}, system_clock(),
+            [this](const Kernel& kernel, const Bindings&) {
+              const std::lock_guard lock(mutex_);
+              begun_.push_back(number_of(kernel));
+              changed_.notify_all();
+              return Status{};
+            },
+            [this](const Kernel& kernel, const Bindings&) -> Status {
+              allowed_.wait();
+              const std::lock_guard lock(mutex_);
+              finished_.push_back(number_of(kernel));
+              if (number_of(kernel) == fails_) {
+                return make_error(ErrorCode::kDeviceFailed, "task {} broke", fails_);
+              }
+              return {};
+            }) {}
+
+  Result<Fence> submit(const Kernel& kernel, std::span<const Fence> waits = {}) {
+    SubmitOptions options;
+    options.spoiled = &spoiled_;
+    return queue_.submit(kernel, {}, waits, options);
+  }
+
+  void wait_for_begun(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return begun_.size() >= count; });
+  }
+
+  std::vector<int> finished() {
+    const std::lock_guard lock(mutex_);
+    return finished_;
+  }
+
+  std::promise<void> allow_;
+  std::shared_future<void> allowed_ = allow_.get_future().share();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> begun_;
+  std::vector<int> finished_;
+  int fails_ = -1;
+  std::atomic<bool> spoiled_{false};
+  NumberedKernel one_{1};
+  NumberedKernel two_{2};
+  NumberedKernel three_{3};
+  WorkQueue queue_;  // last: its worker uses the others
+};
+
+TEST_F(BegunAhead, FencesAreReachedWhenTasksAreFinishedAndInOrder) {
+  const auto first = submit(one_);
+  const auto second = submit(two_);
+  const auto third = submit(three_);
+  wait_for_begun(1);
+  EXPECT_FALSE(first->reached());
+  allow_.set_value();
+  ASSERT_TRUE(third->wait().has_value());
+  EXPECT_TRUE(first->reached());
+  EXPECT_THAT(begun_, ElementsAre(1, 2, 3));
+  EXPECT_THAT(finished(), ElementsAre(1, 2, 3));
+  EXPECT_EQ(queue_.stats().tasks, 3);
+  EXPECT_GE(queue_.times(*second).start, queue_.times(*first).end);
+}
+
+TEST_F(BegunAhead, WhatWaitsForOthersDoesNotHoldUpWhatIsBegun) {
+  allow_.set_value();
+  Timeline other;
+  const Fence wait{&other, 1};
+  const auto first = submit(one_);
+  const auto second = submit(two_, {&wait, 1});
+  ASSERT_TRUE(first->wait().has_value());
+  EXPECT_FALSE(second->reached());
+  other.signal(1);
+  ASSERT_TRUE(second->wait().has_value());
+  EXPECT_THAT(finished(), ElementsAre(1, 2));
+}
+
+TEST_F(BegunAhead, AFailureFinishesWhatIsBegunAndFailsItsFences) {
+  fails_ = 1;
+  const auto first = submit(one_);
+  const auto second = submit(two_);
+  wait_for_begun(1);
+  allow_.set_value();
+  const Status done = first->wait();
+  ASSERT_FALSE(done.has_value());
+  EXPECT_EQ(done.error().message, "task 1 broke");
+  EXPECT_FALSE(second->wait().has_value());
+  EXPECT_TRUE(spoiled_);
+  EXPECT_TRUE(queue_.lost());
+  EXPECT_FALSE(submit(three_).has_value());
+}
+
+}  // namespace
+}  // namespace troika::device
