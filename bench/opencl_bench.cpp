@@ -1,5 +1,5 @@
 // What an OpenCL device gives, kernel by kernel, without a model file:
-//   opencl_bench DEVICE [MODEL] [--small] [--skip-conformance]
+//   opencl_bench DEVICE [MODEL] [--small] [--skip-tiles] [--skip-conformance]
 // DEVICE as after "opencl:" ("nvidia", "pocl", "0"). Prints facts, launch costs, read rate against
 // size, products of Llama-3-8B's shapes with every tile size (Q4_0, random weights) against their
 // roofline, attention, the conformance catalogue, and with a MODEL prefill and decode through the
@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -100,6 +102,7 @@ class Bench {
 
   void launches();
   void stream();
+  void one_products();
   void few_products(int64_t rows);
   void many_products(int64_t rows);
   void attention();
@@ -129,13 +132,46 @@ class Bench {
             {"norm head", {scaled(128256)}, hidden, false, true, false, 1}};
   }
 
+  // Any quants, and scales between a hundredth and a fiftieth.
+  BufferHandle random_weights(int64_t scales, int64_t bytes) {
+    BufferHandle made = buffer(bytes);
+    std::mt19937 random(1);
+    std::vector<uint16_t> halves(static_cast<size_t>(bytes / 2));
+    for (uint16_t& half : halves) half = static_cast<uint16_t>(random());
+    for (size_t i = static_cast<size_t>(scales / 2); i < halves.size(); ++i) {
+      halves[i] = static_cast<uint16_t>(0x2000 + halves[i] % 1024);
+    }
+    need(check_call("clEnqueueWriteBuffer",
+                    api().EnqueueWriteBuffer(queue_, made.get(), CL_TRUE, 0, halves.size() * 2,
+                                             halves.data(), 0, nullptr, nullptr)));
+    return made;
+  }
+  BufferHandle random_floats(int64_t count) {
+    BufferHandle made = buffer(count * 4);
+    std::mt19937 random(2);
+    std::normal_distribution<float> normal;
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& value : values) value = normal(random);
+    need(check_call("clEnqueueWriteBuffer",
+                    api().EnqueueWriteBuffer(queue_, made.get(), CL_TRUE, 0, values.size() * 4,
+                                             values.data(), 0, nullptr, nullptr)));
+    return made;
+  }
+  std::vector<float> read_floats(const BufferHandle& from, int64_t count) {
+    std::vector<float> values(static_cast<size_t>(count));
+    need(check_call("clEnqueueReadBuffer",
+                    api().EnqueueReadBuffer(queue_, from.get(), CL_TRUE, 0, values.size() * 4,
+                                            values.data(), 0, nullptr, nullptr)));
+    return values;
+  }
+
   DeviceWeight weight(int64_t n, int64_t k) {
     DeviceWeight made;
     made.n = n;
     made.k = k;
     made.scales = (n * k / 2 + 255) / 256 * 256;
     made.own_bytes = made.scales + n * k / 32 * 2;
-    made.buffer = buffer(made.own_bytes);
+    made.buffer = random_weights(made.scales, made.own_bytes);
     return made;
   }
 
@@ -240,7 +276,7 @@ Bench::Work Bench::prepare(const Shape& shape, int64_t rows) {
     }
   } while (work.bytes * static_cast<int64_t>(work.weights.size()) < cold);
   work.gain.buffer = buffer(shape.inputs * 4);
-  work.x = buffer(rows * shape.inputs * 4);
+  work.x = random_floats(rows * shape.inputs);
   work.y = buffer(rows * widest * 4 * static_cast<int64_t>(shape.outputs.size()));
   work.add = buffer(rows * widest * 4);
   return work;
@@ -280,6 +316,53 @@ std::vector<FewShape> few_tiles(int64_t rows) {
     }
   }
   return tiles;
+}
+
+// Products of one row through matrix units, against the other kernel for one row.
+void Bench::one_products() {
+  if (!session_.facts.matrix_units) return;
+  kernels_.set_compute_units(session_.facts.units);
+  std::printf("\nproducts of 1 row, Q4_0, matrix units: us (warps x groups on a unit x ahead)\n");
+  double total = 0;
+  double total_ideal = 0;
+  for (const Shape& shape : shapes()) {
+    Work work = prepare(shape, 1);
+    for (auto& copy : work.weights) {
+      for (DeviceWeight& one : copy) one.tiled = true;
+    }
+    const double ideal = kLaunchUs + static_cast<double>(work.bytes) / (read_gbps_ * 1e9) * 1e6;
+    const ProductTask task = task_of(shape, work, 1, 0);
+    int64_t count = 0;
+    for (const ProductOut& out : task.outs) count += out.weight->n;
+    if (shape.gated) count = task.outs[0].weight->n;
+    need(launch_few(queue_, kernels_, kernels_.few_shape(task.type, 1, shape.gated), task));
+    const std::vector<float> expected = read_floats(work.y, count);
+    double best = 1e30;
+    std::string line;
+    for (const OneShape& tile : one_shapes(shape.inputs, session_.facts.local_bytes)) {
+      need(launch_one(queue_, kernels_, tile, task));
+      const std::vector<float> found = read_floats(work.y, count);
+      double error = 0;
+      double norm = 0;
+      for (size_t i = 0; i < found.size(); ++i) {
+        error += std::pow(double{found[i]} - double{expected[i]}, 2);
+        norm += std::pow(double{expected[i]}, 2);
+      }
+      const double us = 1e6 * time(32, [&](int i) {
+                          need(launch_one(queue_, kernels_, tile, task_of(shape, work, 1, i)));
+                        });
+      line +=
+          fmt::format(" {}x{}x{} {:.1f}{}", tile.warps, tile.groups, tile.ahead, us,
+                      error <= 1e-10 * norm ? "" : fmt::format(" WRONG ({:.0e})", error / norm));
+      best = std::min(best, us);
+    }
+    total += best * shape.per_token;
+    total_ideal += ideal * shape.per_token;
+    std::printf("%-18s %6.1f MB ideal %.1f us; best %.1f us = %.0f GB/s (%.2f x ideal);%s\n",
+                shape.name, static_cast<double>(work.bytes) / 1e6, ideal, best,
+                static_cast<double>(work.bytes) / best / 1e3, best / ideal, line.c_str());
+  }
+  std::printf("products of a token: best %.0f us, ideal %.0f us\n", total, total_ideal);
 }
 
 void Bench::few_products(int64_t rows) {
@@ -389,7 +472,7 @@ void Bench::attention() {
   const int64_t heads = small_ ? 4 : 32;
   const int64_t kv_heads = heads / 4;
   const int64_t dim = 128;
-  std::printf("\nattention, %lld heads of 128, 4 to a KV head:\n", static_cast<long long>(heads));
+  std::printf("\nattention, %lld heads of 128, 4 to a KV head, keys not split:\n", static_cast<long long>(heads));
   struct Batch {
     int64_t rows;
     int64_t depth;
@@ -423,6 +506,7 @@ void Bench::attention() {
     arguments.buffer(places.get()).count(0);
     arguments.buffer(y.get()).place(0).count(heads * dim);
     arguments.count(0).count(4).value(0.088f).count(batch.rows).count(heads);
+    arguments.buffer(y.get()).count(1);
     LaunchSize size;
     size.global = {static_cast<size_t>(heads * 256), static_cast<size_t>(batch.rows)};
     size.local = {256, 1};
@@ -542,18 +626,21 @@ int main(int argc, char** argv) {
   std::vector<std::string> words;
   bool small = false;
   bool check = true;
+  bool tiles = true;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--small") {
       small = true;
     } else if (word == "--skip-conformance") {
       check = false;
+    } else if (word == "--skip-tiles") {
+      tiles = false;
     } else {
       words.push_back(word);
     }
   }
   if (words.empty() || words.size() > 2) {
-    fail("usage: opencl_bench DEVICE [MODEL] [--small] [--skip-conformance]");
+    fail("usage: opencl_bench DEVICE [MODEL] [--small] [--skip-tiles] [--skip-conformance]");
   }
   for (const std::string& line : need(list_devices())) std::printf("%s\n", line.c_str());
   {
@@ -561,11 +648,14 @@ int main(int argc, char** argv) {
     bench.facts();
     bench.launches();
     bench.stream();
-    bench.few_products(1);
-    bench.few_products(4);
-    bench.few_products(32);
-    bench.many_products(32);
-    if (!small) bench.many_products(512);
+    bench.one_products();
+    if (tiles) {
+      bench.few_products(1);
+      bench.few_products(4);
+      bench.few_products(32);
+      bench.many_products(32);
+      if (!small) bench.many_products(512);
+    }
     bench.attention();
   }
   if (check) conformance(words[0]);

@@ -34,6 +34,7 @@ namespace troika::device::opencl {
   X(GetProgramBuildInfo)           \
   X(ReleaseProgram)                \
   X(CreateKernel)                  \
+  X(GetKernelInfo)                 \
   X(ReleaseKernel)                 \
   X(SetKernelArg)                  \
   X(GetKernelWorkGroupInfo)        \

@@ -63,6 +63,7 @@ Status BatchData::put(const BatchView& batch) {
     RETURN_IF_ERROR(check_call("clCreateBuffer", code));
     buffer_ = std::move(larger);
     capacity_ = capacity;
+    ++generation_;
   }
   return check_call(
       "clEnqueueWriteBuffer",

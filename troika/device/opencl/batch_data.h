@@ -37,6 +37,7 @@ class BatchData {
   Status put(const BatchView& batch);
 
   cl_mem buffer() const { return buffer_.get(); }
+  uint64_t generation() const { return generation_; }  // changes with the buffer
   const BatchPlaces& places() const { return packed_->places; }
   std::shared_ptr<const PackedBatch> source() const { return packed_; }
 
@@ -45,6 +46,7 @@ class BatchData {
   cl_command_queue queue_;
   BufferHandle buffer_;
   size_t capacity_ = 0;  // integers
+  uint64_t generation_ = 0;
   std::shared_ptr<const PackedBatch> packed_;
 };
 

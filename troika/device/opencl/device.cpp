@@ -45,6 +45,7 @@ OpenClDevice::OpenClDevice(DeviceInfo info, Session session, const std::string& 
       tuner_(session_, kernels_, cache_dir),
       weights_(session_.context.get(), session_.queue.get(), weight_home(session_)),
       mirrors_(session_.context.get(), session_.queue.get(), session_.own_memory),
+      scratch_(session_.context.get()),
       batch_data_(session_.context.get(), session_.queue.get()),
       queue_(
           info_.name, info_.cores, clock,
@@ -53,7 +54,9 @@ OpenClDevice::OpenClDevice(DeviceInfo info, Session session, const std::string& 
           },
           [this](const Kernel& kernel, const Bindings& bindings) {
             return finish(static_cast<const OpenClKernel&>(kernel), bindings);
-          }) {}
+          }) {
+  kernels_.set_compute_units(session_.facts.units);
+}
 
 OpenClDevice::~OpenClDevice() { api().Finish(session_.queue.get()); }
 
@@ -109,7 +112,8 @@ Result<std::unique_ptr<Kernel>> OpenClDevice::make_kernel(const Program& program
 
 Status OpenClDevice::set_weights(Step& step) {
   const auto whole = [&](const Op& op) {
-    return weights_.get({op.weight, 0, op.weight->rows, 0, op.weight->cols});
+    const graph::WeightSlice slice{op.weight, 0, op.weight->rows, 0, op.weight->cols};
+    return weights_.get(slice, tiles_weights() && can_tile(slice) ? Order::kTiles : Order::kRows);
   };
   if (step.norm != nullptr) {
     ASSIGN_OR_RETURN(step.weight, whole(*step.norm));
@@ -118,10 +122,25 @@ Status OpenClDevice::set_weights(Step& step) {
       (step.op->kind == OpKind::kEmbed || step.op->kind == OpKind::kRmsNorm)) {
     ASSIGN_OR_RETURN(step.weight, whole(*step.op));
   }
+  const bool tile = tiles_weights() &&
+                    std::all_of(step.products.begin(), step.products.end(),
+                                [](const Product& product) { return can_tile(product.slice); });
   for (Product& product : step.products) {
-    ASSIGN_OR_RETURN(product.weight, weights_.get(product.slice));
+    ASSIGN_OR_RETURN(product.weight,
+                     weights_.get(product.slice, tile ? Order::kTiles : Order::kRows));
   }
   return {};
+}
+
+bool OpenClDevice::tiles_weights() const {
+  return session_.device_class == DeviceClass::kGpu &&
+         (session_.facts.matrix_units || session_.tile_weights);
+}
+
+Status OpenClDevice::tune_one(const Step& step) {
+  KernelSet::OneProduct product{0, step.products[0].slice.k, step.silu != nullptr};
+  for (const Product& one : step.products) product.outputs += one.slice.n;
+  return tuner_.tune_one(product);
 }
 
 Status OpenClDevice::warm(const Step& step, int64_t max_rows) {
@@ -130,19 +149,22 @@ Status OpenClDevice::warm(const Step& step, int64_t max_rows) {
     if (session_.device_class == DeviceClass::kGpu) {
       RETURN_IF_ERROR(tuner_.tune(type, step.products[0].slice.n, step.products[0].slice.k));
     }
+    const bool is_tiled = step.products[0].weight->tiled;
+    if (is_tiled && session_.facts.matrix_units) RETURN_IF_ERROR(tune_one(step));
     for (const int64_t rows : {int64_t{1}, max_rows}) {
       if (session_.device_class == DeviceClass::kHost) {
         RETURN_IF_ERROR(kernels_.host_product(type, KernelSet::host_rows(rows)));
       } else if (rows <= kMostFewRows) {
         const bool gated = step.silu != nullptr;
-        RETURN_IF_ERROR(kernels_.few_product(type, kernels_.few_shape(type, rows, gated), gated));
+        RETURN_IF_ERROR(
+            kernels_.few_product(type, kernels_.few_shape(type, rows, gated), gated, is_tiled));
       } else {
         RETURN_IF_ERROR(kernels_.many_product(
-            type, kernels_.many_shape(type, rows, step.products[0].weight->n)));
+            type, kernels_.many_shape(type, rows, step.products[0].weight->n), is_tiled));
       }
     }
   } else if (step.op->kind == OpKind::kEmbed) {
-    RETURN_IF_ERROR(kernels_.embed(step.op->weight->type));
+    RETURN_IF_ERROR(kernels_.embed(step.op->weight->type, step.weight->tiled));
   }
   return {};
 }
@@ -186,8 +208,8 @@ Status OpenClDevice::begin(const OpenClKernel& kernel, const Bindings& bindings)
     begun.batch = batch_data_.source();
     TaskCopies copies(mirrors_, session_.queue.get(), kernel.crossings, kernel.program, bindings);
     RETURN_IF_ERROR(copies.before());
-    StepRunner runner(session_.queue.get(), kernels_, mirrors_, batch_data_, kernel.program,
-                      bindings);
+    StepRunner runner(session_.queue.get(), kernels_, mirrors_, scratch_, batch_data_,
+                      kernel.program, bindings);
     for (const Step& step : kernel.steps) {
       if (step.op->kind == OpKind::kRopeTable) {
         RETURN_IF_ERROR(put_rope_table(step, kernel, bindings, begun));

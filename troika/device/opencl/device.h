@@ -41,6 +41,8 @@ class OpenClDevice final : public QueuedDevice {
   WorkQueue& queue() override { return queue_; }
   Result<std::unique_ptr<Kernel>> make_kernel(const Program& program);
   Status set_weights(Step& step);
+  bool tiles_weights() const;
+  Status tune_one(const Step& step);
   // Has the kernels of a step compiled for one row and for the most.
   Status warm(const Step& step, int64_t max_rows);
   Status begin(const OpenClKernel& kernel, const Bindings& bindings);
@@ -57,6 +59,7 @@ class OpenClDevice final : public QueuedDevice {
   Tuner tuner_;
   Weights weights_;
   Mirrors mirrors_;
+  Scratch scratch_;
   BatchData batch_data_;
   std::deque<Begun> begun_;
   std::atomic<int64_t> copies_{0};

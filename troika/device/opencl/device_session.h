@@ -14,6 +14,7 @@ struct Session {
   QueueHandle queue;
   DeviceClass device_class = DeviceClass::kGpu;
   bool own_memory = false;
+  bool tile_weights = false;  // even without matrix units
 };
 Result<Session> open_session(const OpenClOptions& options);
 

@@ -25,7 +25,14 @@ ManyShape KernelSet::many_shape(model::TensorType type, int64_t rows, int64_t ou
   constexpr int64_t kLeastTiles = 96;
   const int64_t tiles =
       ((rows + large.tile_m - 1) / large.tile_m) * ((outputs + large.tile_n - 1) / large.tile_n);
+  if (rows <= 32) return {32, 64, 4, 4};
   return rows > 64 && tiles >= kLeastTiles ? large : ManyShape{64, 64, 4, 8};
+}
+
+std::optional<OneShape> KernelSet::one_shape(const OneProduct& product) const {
+  const auto found = ones_.find(product);
+  if (found == ones_.end()) return std::nullopt;
+  return found->second;
 }
 
 Result<cl_kernel> KernelSet::host_product(model::TensorType type, int rows) {
@@ -34,36 +41,52 @@ Result<cl_kernel> KernelSet::host_product(model::TensorType type, int rows) {
                           "product");
 }
 
-Result<cl_kernel> KernelSet::few_product(model::TensorType type, const FewShape& shape,
-                                         bool gated) {
+Result<cl_kernel> KernelSet::few_product(model::TensorType type, const FewShape& shape, bool gated,
+                                         bool tiled) {
   return programs_.kernel(
       {{kWeightsSource, kPackedSource, kProductFewSource},
-       fmt::format("-D WEIGHT={} -D OUTPUTS={} -D ROWS={} -D GROUP={} -D GATED={}", number(type),
-                   shape.outputs, shape.rows, shape.group, gated ? 1 : 0)},
+       fmt::format("-D WEIGHT={} -D TILED={} -D OUTPUTS={} -D ROWS={} -D GROUP={} -D GATED={}",
+                   number(type), int{tiled}, shape.outputs, shape.rows, shape.group, int{gated})},
       "product_few");
 }
 
-Result<cl_kernel> KernelSet::many_product(model::TensorType type, const ManyShape& shape) {
+Result<cl_kernel> KernelSet::many_product(model::TensorType type, const ManyShape& shape,
+                                          bool tiled) {
   return programs_.kernel(
       {{kWeightsSource, kPackedSource, kProductManySource},
-       fmt::format("-D WEIGHT={} -D TILE_M={} -D TILE_N={} -D ITEM_M={} -D ITEM_N={}", number(type),
-                   shape.tile_m, shape.tile_n, shape.item_m, shape.item_n)},
+       fmt::format("-D WEIGHT={} -D TILED={} -D TILE_M={} -D TILE_N={} -D ITEM_M={} -D ITEM_N={}",
+                   number(type), int{tiled}, shape.tile_m, shape.tile_n, shape.item_m,
+                   shape.item_n)},
       "product_many");
 }
 
-Result<cl_kernel> KernelSet::embed(model::TensorType type) {
+Result<cl_kernel> KernelSet::one_product(int64_t inputs, const OneShape& shape, bool gated) {
   return programs_.kernel(
-      {{kWeightsSource, kPackedSource, kEmbedSource},
-       fmt::format("-D WEIGHT={} -D PACKED={}", number(type), class_ == DeviceClass::kGpu ? 1 : 0)},
-      "embed");
+      {{kWeightsSource, kPackedSource, kProductOneSource},
+       fmt::format("-D WEIGHT={} -D TILED=1 -D INPUTS={} -D WARPS={} -D AHEAD={} -D GATED={}",
+                   number(model::TensorType::kQ4_0), inputs, shape.warps, shape.ahead, int{gated})},
+      "product_one");
+}
+
+Result<cl_kernel> KernelSet::embed(model::TensorType type, bool tiled) {
+  return programs_.kernel({{kWeightsSource, kPackedSource, kEmbedSource},
+                           fmt::format("-D WEIGHT={} -D PACKED={} -D TILED={}", number(type),
+                                       class_ == DeviceClass::kGpu ? 1 : 0, int{tiled})},
+                          "embed");
+}
+
+ProgramText KernelSet::attention_program(int64_t head_dim, KvType kv) const {
+  return {{kAttentionSource},
+          fmt::format("-D HEAD_DIM={} -D KV_F16={} -D HOST={}", head_dim,
+                      kv == KvType::kF16 ? 1 : 0, class_ == DeviceClass::kHost ? 1 : 0)};
 }
 
 Result<cl_kernel> KernelSet::attention(int64_t head_dim, KvType kv) {
-  return programs_.kernel(
-      {{kAttentionSource},
-       fmt::format("-D HEAD_DIM={} -D KV_F16={} -D HOST={}", head_dim, kv == KvType::kF16 ? 1 : 0,
-                   class_ == DeviceClass::kHost ? 1 : 0)},
-      "attention");
+  return programs_.kernel(attention_program(head_dim, kv), "attention");
+}
+
+Result<cl_kernel> KernelSet::join_splits(int64_t head_dim, KvType kv) {
+  return programs_.kernel(attention_program(head_dim, kv), "join_splits");
 }
 
 Result<cl_kernel> KernelSet::row_kernel(const char* name, KvType kv) {

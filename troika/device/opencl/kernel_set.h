@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "troika/device/device.h"
 #include "troika/device/opencl/programs.h"
@@ -20,6 +21,17 @@ struct FewShape {
   int group = 128;
 
   bool operator==(const FewShape&) const = default;
+};
+
+// Products of one row through matrix units: warps of a work-group, work-groups on a compute unit,
+// and steps that are loaded before they are used.
+struct OneShape {
+  int warps = 8;
+  int groups = 2;
+  int ahead = 1;
+
+  int group() const { return warps * 32; }
+  bool operator==(const OneShape&) const = default;
 };
 
 // Products of many rows: the tile of a work-group and of a work-item in it.
@@ -44,7 +56,7 @@ struct TileChoice {
 // Of the same inputs and weight type in one launch.
 constexpr size_t kMostProducts = 3;
 // Products of more rows than this go through local memory.
-constexpr int64_t kMostFewRows = 32;
+constexpr int64_t kMostFewRows = 16;
 
 // One device's kernels. One thread at a time.
 class KernelSet {
@@ -60,18 +72,40 @@ class KernelSet {
   ManyShape many_shape(model::TensorType type, int64_t rows, int64_t outputs) const;
   void set_tiles(model::TensorType type, const TileChoice& choice) { tiles_[type] = choice; }
 
+  // What products of one row through matrix units look like to their tuner.
+  struct OneProduct {
+    int64_t outputs = 0;  // of all matrices side by side
+    int64_t inputs = 0;
+    bool gated = false;
+
+    auto operator<=>(const OneProduct&) const = default;
+  };
+  // nullopt until it was set: the device has no such units, or nothing fits.
+  std::optional<OneShape> one_shape(const OneProduct& product) const;
+  void set_one_shape(const OneProduct& product, const OneShape& shape) { ones_[product] = shape; }
+  void set_compute_units(int64_t units) { compute_units_ = units; }
+  int64_t compute_units() const { return compute_units_; }
+
   Result<cl_kernel> host_product(model::TensorType type, int rows);
-  Result<cl_kernel> few_product(model::TensorType type, const FewShape& shape, bool gated);
-  Result<cl_kernel> many_product(model::TensorType type, const ManyShape& shape);
-  Result<cl_kernel> embed(model::TensorType type);
+  // `tiled`: the order of the weights (weights.h).
+  Result<cl_kernel> few_product(model::TensorType type, const FewShape& shape, bool gated,
+                                bool tiled);
+  Result<cl_kernel> many_product(model::TensorType type, const ManyShape& shape, bool tiled);
+  Result<cl_kernel> one_product(int64_t inputs, const OneShape& shape, bool gated);
+  Result<cl_kernel> embed(model::TensorType type, bool tiled);
   Result<cl_kernel> attention(int64_t head_dim, KvType kv);
+  Result<cl_kernel> join_splits(int64_t head_dim, KvType kv);  // kGpu
   // Of kernels/rows.cl.
   Result<cl_kernel> row_kernel(const char* name, KvType kv = KvType::kF32);
 
  private:
+  ProgramText attention_program(int64_t head_dim, KvType kv) const;
+
   DeviceClass class_;
   Programs& programs_;
   std::map<model::TensorType, TileChoice> tiles_;  // what differs from the default
+  std::map<OneProduct, OneShape> ones_;
+  int64_t compute_units_ = 1;
 };
 
 }  // namespace troika::device::opencl

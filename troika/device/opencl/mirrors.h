@@ -52,6 +52,8 @@ class Mirrors {
   };
   Result<KvState*> kv_state(const std::byte* address);
 
+  // Changes whenever buffers may have been given back.
+  uint64_t generation() const { return changes_; }
   bool own_memory() const { return own_memory_; }
   int64_t own_bytes() const;
   int64_t copies() const { return copies_; }

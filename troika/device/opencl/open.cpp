@@ -32,6 +32,7 @@ Result<Session> open_session(const OpenClOptions& options) {
   // Shared memory that both sides would have to be told about is treated as two memories.
   const bool shares = facts.is_processor() || (facts.unified_memory && facts.coherent);
   session.own_memory = options.own_memory || !shares;
+  session.tile_weights = options.tile_weights;
   const cl_context_properties properties[] = {
       CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(facts.platform), 0};
   cl_int code = CL_SUCCESS;
@@ -68,6 +69,7 @@ DeviceInfo describe(const OpenClOptions& options, const Session& session) {
       {"local memory", fmt::format("{} KB", facts.local_bytes / 1024)},
       {"FP16 arithmetic", facts.has("cl_khr_fp16") ? "yes, not used" : "no"},
       {"subgroups", facts.has("cl_khr_subgroups") ? "yes, not used" : "no"},
+      {"matrix units", facts.matrix_units ? "of signed bytes, for products of one row" : "no"},
       {"kernels", session.device_class == DeviceClass::kHost ? "for processors" : "for GPUs"},
   };
   return info;

@@ -19,9 +19,11 @@ struct OpenClOptions {
   std::string instance;
   std::vector<int> cores;  // of this machine, for a runtime that computes on them; empty: any
   std::string cache_dir;   // for compiled kernels; empty: they are compiled anew each time
-  // For tests on a runtime that has neither: the kernels of GPUs, and memory of the device's own.
+  // For tests on a runtime that has none of them: the kernels of GPUs, memory of the device's own,
+  // and weights in the order of matrix units.
   bool gpu_kernels = false;
   bool own_memory = false;
+  bool tile_weights = false;
 };
 
 // kNotFound without a runtime or a device of that instance, with what was looked for and found.

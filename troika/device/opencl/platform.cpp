@@ -65,6 +65,10 @@ DeviceFacts describe(cl_platform_id platform, cl_device_id device) {
   facts.work_group =
       static_cast<int64_t>(device_value<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE));
   facts.units = static_cast<int64_t>(device_value<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS));
+  // cl_nv_device_attribute_query; from compute capability 8.0 on.
+  constexpr cl_device_info kComputeCapabilityMajor = 0x4000;
+  facts.matrix_units = facts.has("cl_nv_device_attribute_query") &&
+                       device_value<cl_uint>(device, kComputeCapabilityMajor) >= 8;
   return facts;
 }
 

@@ -27,6 +27,8 @@ struct DeviceFacts {
   int64_t local_bytes = 0;
   int64_t work_group = 0;  // most work-items
   int64_t units = 0;       // compute units
+  // Multiplies matrices of signed bytes as product_one.cl asks for it.
+  bool matrix_units = false;
 
   bool is_processor() const { return (type & CL_DEVICE_TYPE_CPU) != 0; }
   bool has(std::string_view extension) const;

@@ -23,13 +23,42 @@ void add_residual(Arguments& arguments, const ProductTask& task) {
   arguments.flag(task.has_add);
 }
 
+// The arguments of product_few and product_one: up to kMostProducts matrices of the same inputs.
+Arguments side_by_side(cl_kernel kernel, const ProductTask& task) {
+  Arguments arguments(kernel, task.launches);
+  add_view(arguments, task.x);
+  cl_uint4 strides{};
+  for (size_t i = 0; i < kMostProducts; ++i) {
+    const bool used = i < task.outs.size();
+    const ProductOut& out = task.outs[used ? i : 0];
+    const View& y = task.gated ? task.outs[0].y : out.y;
+    arguments.buffer(out.weight->buffer.get()).place(static_cast<uint64_t>(out.weight->scales));
+    arguments.buffer(y.buffer).place(y.begin).count(used ? out.weight->n : 0);
+    strides.s[i] = static_cast<cl_uint>(y.stride);
+  }
+  arguments.value(strides);
+  add_residual(arguments, task);
+  const bool has_gain = task.gain != nullptr;
+  arguments.buffer(has_gain ? task.gain->buffer.get() : task.x.buffer)
+      .value(static_cast<cl_float>(task.eps))
+      .flag(has_gain);
+  arguments.count(task.outs[0].weight->k).count(task.rows).flag(is_aligned(task.x));
+  return arguments;
+}
+
+// As product_one.cl has them.
+constexpr int64_t kTileOutputs = 16;
+constexpr int64_t kStepInputs = 128;
+constexpr OneShape kOneShapes[] = {{8, 2, 2},  {16, 1, 2}, {16, 2, 1}, {8, 3, 1}, {4, 7, 1},
+                                   {16, 1, 1}, {8, 4, 1},  {8, 2, 1},  {4, 4, 2}};
+
 }  // namespace
 
 Status launch_host(cl_command_queue queue, KernelSet& kernels, const ProductTask& task) {
   const DeviceWeight& weight = *task.outs[0].weight;
   const int item_rows = KernelSet::host_rows(task.rows);
   ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.host_product(task.type, item_rows));
-  Arguments arguments(kernel);
+  Arguments arguments(kernel, task.launches);
   add_view(arguments, task.x);
   arguments.buffer(weight.buffer.get())
       .place(static_cast<uint64_t>(weight.begin))
@@ -47,8 +76,8 @@ Status launch_host(cl_command_queue queue, KernelSet& kernels, const ProductTask
 Status launch_many(cl_command_queue queue, KernelSet& kernels, const ManyShape& shape,
                    const ProductTask& task) {
   const DeviceWeight& weight = *task.outs[0].weight;
-  ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.many_product(task.type, shape));
-  Arguments arguments(kernel);
+  ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.many_product(task.type, shape, task.is_tiled()));
+  Arguments arguments(kernel, task.launches);
   add_view(arguments, task.x);
   arguments.buffer(weight.buffer.get()).place(static_cast<uint64_t>(weight.scales));
   add_view(arguments, task.outs[0].y);
@@ -63,32 +92,44 @@ Status launch_many(cl_command_queue queue, KernelSet& kernels, const ManyShape& 
 
 Status launch_few(cl_command_queue queue, KernelSet& kernels, const FewShape& shape,
                   const ProductTask& task) {
-  ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.few_product(task.type, shape, task.gated));
-  Arguments arguments(kernel);
-  add_view(arguments, task.x);
+  ASSIGN_OR_RETURN(const cl_kernel kernel,
+                   kernels.few_product(task.type, shape, task.gated, task.is_tiled()));
   int64_t groups = 0;
-  cl_uint4 strides{};
-  for (size_t i = 0; i < kMostProducts; ++i) {
-    const bool used = i < task.outs.size();
-    const ProductOut& out = task.outs[used ? i : 0];
-    const View& y = task.gated ? task.outs[0].y : out.y;
-    arguments.buffer(out.weight->buffer.get()).place(static_cast<uint64_t>(out.weight->scales));
-    arguments.buffer(y.buffer).place(y.begin).count(used ? out.weight->n : 0);
-    strides.s[i] = static_cast<cl_uint>(y.stride);
-    if (used && (!task.gated || i == 0)) groups += ceil_div(out.weight->n, shape.outputs);
+  for (const ProductOut& out : task.outs) {
+    groups += ceil_div(out.weight->n, shape.outputs);
+    if (task.gated) break;
   }
-  arguments.value(strides);
-  add_residual(arguments, task);
-  const bool has_gain = task.gain != nullptr;
-  arguments.buffer(has_gain ? task.gain->buffer.get() : task.x.buffer)
-      .value(static_cast<cl_float>(task.eps))
-      .flag(has_gain);
-  arguments.count(task.outs[0].weight->k).count(task.rows).flag(is_aligned(task.x));
   LaunchSize size;
   size.global = {static_cast<size_t>(groups * shape.group),
                  static_cast<size_t>(ceil_div(task.rows, shape.rows))};
   size.local = {static_cast<size_t>(shape.group), 1};
-  return launch(queue, arguments, size);
+  return launch(queue, side_by_side(kernel, task), size);
+}
+
+Status launch_one(cl_command_queue queue, KernelSet& kernels, const OneShape& shape,
+                  const ProductTask& task) {
+  ASSIGN_OR_RETURN(const cl_kernel kernel,
+                   kernels.one_product(task.outs[0].weight->k, shape, task.gated));
+  int64_t tiles = 0;
+  for (const ProductOut& out : task.outs) {
+    tiles += out.weight->n / kTileOutputs;
+    if (task.gated) break;
+  }
+  const int64_t groups = std::min(tiles, kernels.compute_units() * shape.groups);
+  LaunchSize size;
+  size.global = {static_cast<size_t>(groups * shape.group()), 1};
+  size.local = {static_cast<size_t>(shape.group()), 1};
+  return launch(queue, side_by_side(kernel, task), size);
+}
+
+std::vector<OneShape> one_shapes(int64_t inputs, int64_t local_bytes) {
+  const int64_t steps = inputs / kStepInputs;
+  std::vector<OneShape> shapes;
+  for (const OneShape& shape : kOneShapes) {
+    const int64_t local = 3 * (inputs + 16) + 4 * (steps + shape.warps * (1 + 2 * kTileOutputs));
+    if (steps % (shape.warps * shape.ahead) == 0 && local <= local_bytes) shapes.push_back(shape);
+  }
+  return shapes;
 }
 
 }  // namespace troika::device::opencl

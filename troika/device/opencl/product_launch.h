@@ -32,10 +32,25 @@ struct ProductTask {
   const DeviceWeight* gain = nullptr;  // few: of the norm before
   float eps = 0;
   int64_t rows = 0;
+  Launches* launches = nullptr;
+
+  KernelSet::OneProduct one_product() const {
+    KernelSet::OneProduct product{0, outs[0].weight->k, gated};
+    for (const ProductOut& out : outs) product.outputs += out.weight->n;
+    return product;
+  }
+  // All outs are in one order.
+  bool is_tiled() const { return outs[0].weight->tiled; }
 };
 
 Status launch_few(cl_command_queue queue, KernelSet& kernels, const FewShape& shape,
                   const ProductTask& task);
+// One row by the matrix units of the device; weights in tiles.
+Status launch_one(cl_command_queue queue, KernelSet& kernels, const OneShape& shape,
+                  const ProductTask& task);
+// Shapes that fit products of one row with so many inputs, the likely best first; none if no shape
+// does, or the inputs do not fit into so much local memory.
+std::vector<OneShape> one_shapes(int64_t inputs, int64_t local_bytes);
 Status launch_many(cl_command_queue queue, KernelSet& kernels, const ManyShape& shape,
                    const ProductTask& task);
 // On a processor's cores; one output.

@@ -13,7 +13,8 @@
 
 namespace troika::device::opencl {
 
-// Source texts, one after the other, and the definitions that they are compiled with.
+// Source texts, one after the other, and the definitions that they are compiled with. The texts
+// must stay where they are for as long as the Programs that compiled them.
 struct ProgramText {
   std::vector<std::string_view> sources;
   std::string defines;  // "-D WEIGHT=2 -D ROWS=4"
@@ -47,7 +48,7 @@ class Programs {
   cl_context context_;
   const DeviceFacts facts_;
   const std::string cache_dir_;
-  std::map<std::string, Program> programs_;  // by stamp
+  std::map<std::string, Program> programs_;  // by sources and definitions
   int64_t built_ = 0;
   int64_t loaded_ = 0;
 };

@@ -8,6 +8,7 @@ Status StepRunner::products(const Step& step) {
   ProductTask task;
   task.type = step.op->weight->type;
   task.rows = m;
+  task.launches = launches_;
   if (step.add >= 0) {
     task.has_add = true;
     ASSIGN_OR_RETURN(task.add, view(step.add));
@@ -41,6 +42,10 @@ Status StepRunner::few(const Step& step, ProductTask& task) {
   for (const Product& product : step.products) {
     ASSIGN_OR_RETURN(const View y, view(task.gated ? step.output : product.output));
     task.outs.push_back({product.weight.get(), y});
+  }
+  if (task.rows == 1 && task.is_tiled()) {
+    const auto shape = kernels_.one_shape(task.one_product());
+    if (shape) return launch_one(queue_, kernels_, *shape, task);
   }
   return launch_few(queue_, kernels_, kernels_.few_shape(task.type, task.rows, task.gated), task);
 }

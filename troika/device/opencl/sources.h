@@ -10,6 +10,7 @@ extern const std::string_view kPackedSource;
 extern const std::string_view kProductHostSource;
 extern const std::string_view kProductFewSource;
 extern const std::string_view kProductManySource;
+extern const std::string_view kProductOneSource;
 extern const std::string_view kRowsSource;
 extern const std::string_view kEmbedSource;
 extern const std::string_view kAttentionSource;

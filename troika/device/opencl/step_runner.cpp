@@ -1,5 +1,7 @@
 #include "troika/device/opencl/step_runner.h"
 
+#include <algorithm>
+
 namespace troika::device::opencl {
 namespace {
 
@@ -16,12 +18,29 @@ int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// As kernels/attention.cl has them: keys that a group takes at a time, and what a split leaves
+// beside its sums.
+constexpr int64_t kSplitKeys = 64;
+constexpr int64_t kSplitFloats = 2;
+constexpr int64_t kMostSplits = 64;
+
+// Into how many groups the keys of a head and row are split, so that there are some groups for each
+// compute unit.
+int64_t attention_splits(int64_t groups, int64_t keys, const KernelSet& kernels) {
+  constexpr int64_t kGroupsPerUnit = 3;
+  const int64_t wanted = kGroupsPerUnit * kernels.compute_units() / std::max<int64_t>(groups, 1);
+  const int64_t most = std::min(kMostSplits, (keys + kSplitKeys - 1) / kSplitKeys);
+  return std::max<int64_t>(1, std::min(wanted, most));
+}
+
 bool halves(const graph::HeadShape& heads) { return heads.rope_pairs == model::RopePairs::kHalves; }
 
 }  // namespace
 
 Status StepRunner::run(const Step& step) {
   if (rows(step) == 0) return {};
+  launches_ = step.launches.get();
+  launches_->begin(mirrors_.generation() + batch_data_.generation() + scratch_.generation());
   switch (step.kind) {
     case StepKind::kProducts:
       return products(step);
@@ -79,9 +98,10 @@ Status StepRunner::run_other(const Step& step) {
 
 Status StepRunner::embed(const Step& step) {
   const DeviceWeight& weight = *step.weight;
-  ASSIGN_OR_RETURN(const cl_kernel kernel, kernels_.embed(step.op->weight->type));
+  ASSIGN_OR_RETURN(const cl_kernel kernel,
+                   kernels_.embed(step.op->weight->type, step.weight->tiled));
   ASSIGN_OR_RETURN(const View y, view(step.output));
-  Arguments arguments(kernel);
+  Arguments arguments(kernel, launches_);
   arguments.buffer(weight.buffer.get())
       .place(static_cast<uint64_t>(weight.begin))
       .place(static_cast<uint64_t>(weight.row_stride))
@@ -96,7 +116,7 @@ Status StepRunner::norm(const Op& op, const DeviceWeight& gain, TensorIndex inpu
   ASSIGN_OR_RETURN(const cl_kernel kernel, kernels_.row_kernel("rms_norm"));
   ASSIGN_OR_RETURN(const View x, view(input));
   ASSIGN_OR_RETURN(const View y, view(output));
-  Arguments arguments(kernel);
+  Arguments arguments(kernel, launches_);
   arguments.buffer(x.buffer).place(x.begin).count(x.stride);
   arguments.buffer(gain.buffer.get())
       .place(static_cast<uint64_t>(gain.begin) / sizeof(float))
@@ -113,7 +133,7 @@ Status StepRunner::norm(const Op& op, const DeviceWeight& gain, TensorIndex inpu
 Status StepRunner::rope(const Step& step) {
   const graph::HeadShape& heads = step.op->heads;
   ASSIGN_OR_RETURN(const cl_kernel kernel, kernels_.row_kernel("rope"));
-  Arguments arguments(kernel);
+  Arguments arguments(kernel, launches_);
   for (const TensorIndex tensor : {step.inputs[0], step.inputs[1], step.output}) {
     ASSIGN_OR_RETURN(const View part, view(tensor));
     arguments.buffer(part.buffer).place(part.begin).count(part.stride);
@@ -125,7 +145,7 @@ Status StepRunner::rope(const Step& step) {
 Status StepRunner::element_wise(const char* name, const std::vector<TensorIndex>& inputs,
                                 TensorIndex output, int64_t n_rows) {
   ASSIGN_OR_RETURN(const cl_kernel kernel, kernels_.row_kernel(name));
-  Arguments arguments(kernel);
+  Arguments arguments(kernel, launches_);
   for (const TensorIndex input : inputs) {
     ASSIGN_OR_RETURN(const View x, view(input));
     arguments.buffer(x.buffer).place(x.begin).count(x.stride);
@@ -149,7 +169,7 @@ Status StepRunner::concat(const Step& step) {
   uint64_t begin = y.begin;
   for (const TensorIndex input : step.inputs) {
     ASSIGN_OR_RETURN(const View x, view(input));
-    Arguments arguments(kernel);
+    Arguments arguments(kernel, launches_);
     arguments.buffer(x.buffer).place(x.begin).count(x.stride);
     arguments.buffer(y.buffer).place(begin).count(y.stride);
     RETURN_IF_ERROR(launch_items(arguments, width(input), rows(step)));
@@ -162,7 +182,7 @@ Status StepRunner::gather(const Step& step) {
   ASSIGN_OR_RETURN(const cl_kernel kernel, kernels_.row_kernel("gather_rows"));
   ASSIGN_OR_RETURN(const View x, view(step.inputs[0]));
   ASSIGN_OR_RETURN(const View y, view(step.output));
-  Arguments arguments(kernel);
+  Arguments arguments(kernel, launches_);
   arguments.buffer(x.buffer).place(x.begin).count(x.stride);
   arguments.buffer(y.buffer)
       .place(y.begin + static_cast<uint64_t>(batch_.first_logit_row * y.stride))
@@ -192,7 +212,16 @@ Status StepRunner::attention(const Step& step) {
   ASSIGN_OR_RETURN(const View q, view(step.inputs[0]));
   ASSIGN_OR_RETURN(const View y, view(step.output));
   ASSIGN_OR_RETURN(const KvPlaces kv, kv_places(*step.op, heads.first_head / heads.group));
-  Arguments arguments(kernel);
+  const int64_t n_rows = rows(step);
+  const int64_t splits = kernels_.device_class() == DeviceClass::kHost
+                             ? 1
+                             : attention_splits(heads.n_heads * n_rows, most_keys(), kernels_);
+  cl_mem partials = y.buffer;
+  if (splits > 1) {
+    ASSIGN_OR_RETURN(partials, scratch_.floats(n_rows * heads.n_heads * splits *
+                                               (heads.head_dim + kSplitFloats)));
+  }
+  Arguments arguments(kernel, launches_);
   arguments.buffer(q.buffer).place(q.begin).count(q.stride);
   arguments.buffer(kv.buffer).place(kv.first).place(kv.head_step).place(kv.values);
   arguments.buffer(batch_data_.buffer()).count(batch_data_.places().rows);
@@ -200,13 +229,37 @@ Status StepRunner::attention(const Step& step) {
   arguments.count(heads.first_head)
       .count(heads.group)
       .value(static_cast<cl_float>(heads.scale))
-      .count(rows(step))
+      .count(n_rows)
       .count(heads.n_heads);
+  if (kernels_.device_class() == DeviceClass::kGpu) arguments.buffer(partials).count(splits);
   const size_t group = kernels_.device_class() == DeviceClass::kHost ? 1 : kAttentionGroup;
   LaunchSize size;
-  size.global = {static_cast<size_t>(heads.n_heads) * group, static_cast<size_t>(rows(step))};
+  size.global = {static_cast<size_t>(heads.n_heads * splits) * group, static_cast<size_t>(n_rows)};
+  size.local = {group, 1};
+  RETURN_IF_ERROR(launch(queue_, arguments, size));
+  return splits == 1 ? Status() : join_splits(heads, partials, splits, y, n_rows);
+}
+
+Status StepRunner::join_splits(const graph::HeadShape& heads, cl_mem partials, int64_t splits,
+                               const View& y, int64_t n_rows) {
+  ASSIGN_OR_RETURN(const cl_kernel kernel,
+                   kernels_.join_splits(heads.head_dim, batch_.kv_layout.type));
+  Arguments arguments(kernel, launches_);
+  arguments.buffer(partials).count(splits).count(heads.n_heads);
+  arguments.buffer(y.buffer).place(y.begin).count(y.stride);
+  LaunchSize size;
+  const auto group = static_cast<size_t>(heads.head_dim);
+  size.global = {static_cast<size_t>(heads.n_heads) * group, static_cast<size_t>(n_rows)};
   size.local = {group, 1};
   return launch(queue_, arguments, size);
+}
+
+int64_t StepRunner::most_keys() const {
+  int64_t most = 0;
+  for (const SequenceView& sequence : batch_.sequences) {
+    most = std::max(most, sequence.first_position + sequence.n_rows);
+  }
+  return most;
 }
 
 Status StepRunner::kv_write(const Step& step) {
@@ -220,7 +273,7 @@ Status StepRunner::kv_write(const Step& step) {
     ASSIGN_OR_RETURN(table, view(step.key_table));
   }
   ASSIGN_OR_RETURN(const KvPlaces kv, kv_places(*step.op, heads.first_head));
-  Arguments arguments(kernel);
+  Arguments arguments(kernel, launches_);
   for (const View& part : {k, v, table}) {
     arguments.buffer(part.buffer).place(part.begin).count(part.stride);
   }

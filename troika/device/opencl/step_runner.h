@@ -6,6 +6,7 @@
 #include "troika/device/opencl/kernel_set.h"
 #include "troika/device/opencl/mirrors.h"
 #include "troika/device/opencl/product_launch.h"
+#include "troika/device/opencl/scratch.h"
 #include "troika/device/opencl/steps.h"
 
 namespace troika::device::opencl {
@@ -13,11 +14,12 @@ namespace troika::device::opencl {
 // One task on its way to the queue. Borrows everything.
 class StepRunner {
  public:
-  StepRunner(cl_command_queue queue, KernelSet& kernels, Mirrors& mirrors, const BatchData& batch,
-             const Program& program, const Bindings& bindings)
+  StepRunner(cl_command_queue queue, KernelSet& kernels, Mirrors& mirrors, Scratch& scratch,
+             const BatchData& batch, const Program& program, const Bindings& bindings)
       : queue_(queue),
         kernels_(kernels),
         mirrors_(mirrors),
+        scratch_(scratch),
         batch_data_(batch),
         program_(program),
         graph_(*program.graph),
@@ -44,6 +46,9 @@ class StepRunner {
   Status concat(const Step& step);
   Status gather(const Step& step);
   Status attention(const Step& step);
+  Status join_splits(const graph::HeadShape& heads, cl_mem partials, int64_t splits, const View& y,
+                     int64_t n_rows);
+  int64_t most_keys() const;
   Status kv_write(const Step& step);
 
   Status products(const Step& step);
@@ -61,11 +66,13 @@ class StepRunner {
   cl_command_queue queue_;
   KernelSet& kernels_;
   Mirrors& mirrors_;
+  Scratch& scratch_;
   const BatchData& batch_data_;
   const Program& program_;
   const graph::Graph& graph_;
   const Bindings& bindings_;
   const BatchView& batch_;
+  Launches* launches_ = nullptr;  // of the running step
 };
 
 }  // namespace troika::device::opencl

@@ -8,6 +8,7 @@
 
 #include "troika/device/device.h"
 #include "troika/device/opencl/kernel_set.h"
+#include "troika/device/opencl/launches.h"
 #include "troika/device/opencl/weights.h"
 
 namespace troika::device::opencl {
@@ -35,6 +36,7 @@ struct Step {
   TensorIndex output = -1;
   graph::RowCount rows = graph::RowCount::kTokens;
   std::shared_ptr<const DeviceWeight> weight;  // kEmbed: rows; kRmsNorm: factors
+  std::shared_ptr<Launches> launches = std::make_shared<Launches>();
 
   // kProducts; inputs[0] is what they multiply.
   std::vector<Product> products;

@@ -3,16 +3,22 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "troika/base/result.h"
 #include "troika/device/opencl/api.h"
+#include "troika/device/opencl/launches.h"
 
 namespace troika::device::opencl {
 
 // Sets a kernel's arguments one after the other; the first error is kept.
 class Arguments {
  public:
-  explicit Arguments(cl_kernel kernel) : kernel_(kernel) {}
+  // With `launches`, of the next launch there: what is set already is not set again.
+  explicit Arguments(cl_kernel kernel, Launches* launches = nullptr) : kernel_(kernel) {
+    if (launches != nullptr) kept_ = launches->next(kernel);
+    if (kept_ != nullptr) kernel_ = kept_->kernel.get();
+  }
 
   Arguments& buffer(cl_mem memory) { return set(sizeof memory, &memory); }
   template <class T>
@@ -28,12 +34,22 @@ class Arguments {
 
  private:
   Arguments& set(size_t size, const void* data) {
+    if (kept_ != nullptr) {
+      const std::string_view value(static_cast<const char*>(data), size);
+      if (kept_->values.size() <= index_) kept_->values.resize(index_ + 1);
+      if (kept_->values[index_] == value) {
+        ++index_;
+        return *this;
+      }
+      kept_->values[index_] = value;
+    }
     const cl_int code = api().SetKernelArg(kernel_, index_++, size, data);
     if (code_ == CL_SUCCESS) code_ = code;
     return *this;
   }
 
   cl_kernel kernel_;
+  Launches::Launch* kept_ = nullptr;
   cl_uint index_ = 0;
   cl_int code_ = CL_SUCCESS;
 };

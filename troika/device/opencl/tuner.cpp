@@ -155,23 +155,24 @@ Result<TileChoice> Tuner::choose(model::TensorType type, int64_t n, int64_t k) {
   return choice;
 }
 
-std::string Tuner::stamp(model::TensorType type) const {
+std::string Tuner::stamp(std::string_view of) const {
   const DeviceFacts& facts = session_.facts;
   return fmt::format("{} | {} | {} | {} | {} | {}", kFormat, facts.platform_name, facts.name,
-                     facts.driver, facts.version, model::traits(type).name);
+                     facts.driver, facts.version, of);
 }
 
-std::string Tuner::path(model::TensorType type) const {
+std::string Tuner::path(std::string_view of) const {
   return fmt::format("{}/opencl-tiles-{:016x}.txt", cache_dir_,
-                     std::hash<std::string>()(stamp(type)));
+                     std::hash<std::string>()(stamp(of)));
 }
 
 // Only what this program would choose itself is believed.
 bool Tuner::load(model::TensorType type) {
   if (cache_dir_.empty()) return false;
-  std::ifstream file(path(type));
+  const std::string_view name = model::traits(type).name;
+  std::ifstream file(path(name));
   std::string line;
-  if (!std::getline(file, line) || line != stamp(type)) return false;
+  if (!std::getline(file, line) || line != stamp(name)) return false;
   TileChoice choice;
   for (FewShape* shape : {&choice.one, &choice.one_gated, &choice.few}) {
     file >> shape->outputs >> shape->rows >> shape->group;
@@ -187,15 +188,20 @@ bool Tuner::load(model::TensorType type) {
 
 void Tuner::store(model::TensorType type, const TileChoice& choice) const {
   if (cache_dir_.empty()) return;
-  std::string text = stamp(type) + '\n';
+  const std::string_view name = model::traits(type).name;
+  std::string text = stamp(name) + '\n';
   for (const FewShape& shape : {choice.one, choice.one_gated, choice.few}) {
     text += fmt::format("{} {} {}\n", shape.outputs, shape.rows, shape.group);
   }
   const ManyShape& many = choice.many;
   text += fmt::format("{} {} {} {}\n", many.tile_m, many.tile_n, many.item_m, many.item_n);
+  keep(name, text);
+}
+
+void Tuner::keep(std::string_view of, const std::string& text) const {
   std::error_code failed;
   std::filesystem::create_directories(cache_dir_, failed);
-  if (!failed) static_cast<void>(write_file("chosen tiles", path(type), text));
+  if (!failed) static_cast<void>(write_file("chosen tiles", path(of), text));
 }
 
 Status Tuner::tune(model::TensorType type, int64_t n, int64_t k) {
@@ -206,6 +212,45 @@ Status Tuner::tune(model::TensorType type, int64_t n, int64_t k) {
   ASSIGN_OR_RETURN(const TileChoice choice, choose(type, n, k));
   kernels_.set_tiles(type, choice);
   store(type, choice);
+  return {};
+}
+
+Status Tuner::tune_one(const KernelSet::OneProduct& product) {
+  if (kernels_.one_shape(product)) return {};
+  const std::vector<OneShape> shapes = one_shapes(product.inputs, session_.facts.local_bytes);
+  if (shapes.empty()) return {};
+  const std::string name =
+      fmt::format("one row {} {} {}", product.outputs, product.inputs, int{product.gated});
+  OneShape best = shapes.front();
+  std::ifstream file(path(name));
+  std::string line;
+  OneShape kept;
+  if (!cache_dir_.empty() && std::getline(file, line) && line == stamp(name) &&
+      file >> kept.warps >> kept.groups >> kept.ahead && is_among(shapes, kept)) {
+    best = kept;
+  } else {
+    Trial trial{.session = session_, .weights = {}, .gain = {}, .x = {}, .y = {}};
+    const int64_t matrices = product.gated ? 2 : 1;
+    RETURN_IF_ERROR(
+        trial.prepare(model::TensorType::kQ4_0, product.outputs / matrices, product.inputs));
+    for (DeviceWeight& weight : trial.weights) weight.tiled = true;
+    double least = std::numeric_limits<double>::infinity();
+    for (const OneShape& shape : shapes) {
+      const double seconds = trial.time(kLaunches, [&](int i) {
+        return launch_one(session_.queue.get(), kernels_, shape,
+                          trial.task(model::TensorType::kQ4_0, 1, i, product.gated));
+      });
+      if (seconds >= least) continue;
+      least = seconds;
+      best = shape;
+    }
+    // A device whose compiler refuses them all has its other kernels.
+    if (least == std::numeric_limits<double>::infinity()) return {};
+    if (!cache_dir_.empty()) {
+      keep(name, fmt::format("{}\n{} {} {}\n", stamp(name), best.warps, best.groups, best.ahead));
+    }
+  }
+  kernels_.set_one_shape(product, best);
   return {};
 }
 

@@ -26,14 +26,17 @@ class Tuner {
   // Sets the tiles for a type on products like this one, unless that was done. Tries nothing for
   // products that are too small to tell tiles apart. A tile that the device refuses is passed over.
   Status tune(model::TensorType type, int64_t n, int64_t k);
+  // The same for a product of one row through matrix units.
+  Status tune_one(const KernelSet::OneProduct& product);
 
  private:
   struct Trial;
 
-  std::string stamp(model::TensorType type) const;
-  std::string path(model::TensorType type) const;
+  std::string stamp(std::string_view of) const;
+  std::string path(std::string_view of) const;
   bool load(model::TensorType type);
   void store(model::TensorType type, const TileChoice& choice) const;
+  void keep(std::string_view of, const std::string& text) const;
   Result<TileChoice> choose(model::TensorType type, int64_t n, int64_t k);
 
   const Session& session_;

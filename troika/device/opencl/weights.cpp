@@ -1,6 +1,7 @@
 #include "troika/device/opencl/weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace troika::device::opencl {
@@ -12,6 +13,9 @@ using model::TensorType;
 constexpr int64_t kBlock = 32;  // weights
 constexpr uintptr_t kPageBytes = 4096;
 constexpr int64_t kAlignment = 256;  // of the scales
+constexpr int64_t kWordBytes = 4;
+constexpr int64_t kTileRows = 16;
+constexpr int64_t kTileBlocks = 4;
 
 int64_t scale_bytes(TensorType type) { return type == TensorType::kQ4_1 ? 4 : 2; }
 int64_t quant_bytes(TensorType type) { return model::traits(type).block_bytes - scale_bytes(type); }
@@ -35,6 +39,29 @@ void pack_block(TensorType type, const std::byte* block, std::byte* quants, std:
   constexpr std::byte kSign{128};
   for (int64_t i = 0; i < kBlock; ++i) quants[i] = block[head + i] ^ kSign;
 }
+
+// As word_place() and scale_place() of packed.cl, in bytes.
+struct Places {
+  int64_t blocks = 0;  // of a row
+  int64_t quant_bytes = 0;
+  int64_t scale_bytes = 0;
+  Order order = Order::kRows;
+
+  int64_t step(int64_t row, int64_t block) const {
+    return row / kTileRows * (blocks / kTileBlocks) + block / kTileBlocks;
+  }
+  int64_t word(int64_t row, int64_t block, int64_t i) const {
+    if (order == Order::kRows) return (row * blocks + block) * quant_bytes + i * kWordBytes;
+    const int64_t lane = row % 8 * 4 + i;
+    const int64_t four = (step(row, block) * 2 + row % kTileRows / 8) * 32 + lane;
+    return (four * kTileBlocks + block % kTileBlocks) * kWordBytes;
+  }
+  int64_t scale(int64_t row, int64_t block) const {
+    if (order == Order::kRows) return (row * blocks + block) * scale_bytes;
+    const int64_t eight = step(row, block) * 8 + row % 8;
+    return (eight * 8 + row % kTileRows / 8 * 4 + block % kTileBlocks) * scale_bytes;
+  }
+};
 
 const std::byte* first_weight(const WeightSlice& slice) {
   return slice.weight->data + slice.n_begin * slice.weight->row_bytes() +
@@ -70,22 +97,29 @@ int64_t packed_bytes(TensorType type, int64_t n, int64_t k) {
   return packed_scales(type, n, k) + n * (k / kBlock) * scale_bytes(type);
 }
 
-PackedWeight pack(const WeightSlice& slice) {
+bool can_tile(const WeightSlice& slice) {
+  return slice.weight->type == TensorType::kQ4_0 && slice.n % kTileRows == 0 &&
+         slice.k % (kTileBlocks * kBlock) == 0;
+}
+
+PackedWeight pack(const WeightSlice& slice, Order order) {
   const TensorType type = slice.weight->type;
   if (is_plain(type)) return {gather(slice), 0};
-  const int64_t blocks = slice.k / kBlock;
+  const Places places{slice.k / kBlock, quant_bytes(type), scale_bytes(type), order};
   PackedWeight packed;
-  packed.scales = (slice.n * blocks * quant_bytes(type) + kAlignment - 1) / kAlignment * kAlignment;
-  packed.bytes.resize(static_cast<size_t>(packed.scales + slice.n * blocks * scale_bytes(type)));
-  std::byte* quants = packed.bytes.data();
-  std::byte* scales = packed.bytes.data() + packed.scales;
+  packed.scales = packed_scales(type, slice.n, slice.k);
+  packed.bytes.resize(static_cast<size_t>(packed_bytes(type, slice.n, slice.k)));
+  std::array<std::byte, kBlock> quants{};
   for (int64_t i = 0; i < slice.n; ++i) {
     const std::byte* block = first_weight(slice) + i * slice.weight->row_bytes();
-    for (int64_t b = 0; b < blocks; ++b) {
-      pack_block(type, block, quants, scales);
+    for (int64_t b = 0; b < places.blocks; ++b) {
+      pack_block(type, block, quants.data(),
+                 packed.bytes.data() + packed.scales + places.scale(i, b));
+      for (int64_t word = 0; word < places.quant_bytes / kWordBytes; ++word) {
+        std::memcpy(packed.bytes.data() + places.word(i, b, word),
+                    quants.data() + word * kWordBytes, kWordBytes);
+      }
       block += model::traits(type).block_bytes;
-      quants += quant_bytes(type);
-      scales += scale_bytes(type);
     }
   }
   return packed;
@@ -107,15 +141,16 @@ Result<DeviceWeight> Weights::share(const WeightSlice& slice) const {
   return weight;
 }
 
-Result<DeviceWeight> Weights::upload(const WeightSlice& slice) const {
+Result<DeviceWeight> Weights::upload(const WeightSlice& slice, Order order) const {
   PackedWeight packed;
   if (home_ == WeightHome::kOwnPacked) {
-    packed = pack(slice);
+    packed = pack(slice, order);
   } else {
     packed.bytes = gather(slice);
   }
   DeviceWeight weight;
   weight.scales = packed.scales;
+  weight.tiled = home_ == WeightHome::kOwnPacked && order == Order::kTiles;
   weight.row_stride = model::row_bytes(slice.weight->type, slice.k);
   weight.own_bytes = static_cast<int64_t>(packed.bytes.size());
   cl_int code = CL_SUCCESS;
@@ -131,14 +166,15 @@ Result<DeviceWeight> Weights::upload(const WeightSlice& slice) const {
                     slice.weight->name, weight.own_bytes, own_bytes(), error.message);
 }
 
-Result<std::shared_ptr<const DeviceWeight>> Weights::get(const WeightSlice& slice) {
-  if (auto weight = held_[slice].lock()) return weight;
+Result<std::shared_ptr<const DeviceWeight>> Weights::get(const WeightSlice& slice, Order order) {
+  if (auto weight = held_[{slice, order}].lock()) return weight;
   std::erase_if(held_, [](const auto& entry) { return entry.second.expired(); });
-  ASSIGN_OR_RETURN(DeviceWeight made, home_ == WeightHome::kShared ? share(slice) : upload(slice));
+  ASSIGN_OR_RETURN(DeviceWeight made,
+                   home_ == WeightHome::kShared ? share(slice) : upload(slice, order));
   made.n = slice.n;
   made.k = slice.k;
   auto weight = std::make_shared<const DeviceWeight>(std::move(made));
-  held_[slice] = weight;
+  held_[{slice, order}] = weight;
   return weight;
 }
 

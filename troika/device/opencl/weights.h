@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "troika/base/result.h"
@@ -19,18 +20,22 @@ struct DeviceWeight {
   int64_t begin = 0;       // bytes to the first weight of the slice
   int64_t row_stride = 0;  // bytes; not packed
   int64_t scales = 0;      // bytes to the scales; packed
+  bool tiled = false;      // packed in tiles
   int64_t own_bytes = 0;
   int64_t n = 0;
   int64_t k = 0;
 };
 
-// How packed.cl reads a slice: quants of all rows, then scales of all rows; plain formats row by
-// row.
+// How packed.cl reads a slice: quants of all rows, then scales of all rows, both row by row or in
+// tiles; plain formats row by row.
+enum class Order { kRows, kTiles };
 struct PackedWeight {
   std::vector<std::byte> bytes;
   int64_t scales = 0;
 };
-PackedWeight pack(const graph::WeightSlice& slice);
+PackedWeight pack(const graph::WeightSlice& slice, Order order);
+// Whether the slice is whole tiles, of a type that product_one.cl reads.
+bool can_tile(const graph::WeightSlice& slice);
 // Of a packed slice: all bytes, and those before the scales (0 for plain formats).
 int64_t packed_bytes(model::TensorType type, int64_t n, int64_t k);
 int64_t packed_scales(model::TensorType type, int64_t n, int64_t k);
@@ -44,18 +49,19 @@ class Weights {
   Weights(cl_context context, cl_command_queue queue, WeightHome home)
       : context_(context), queue_(queue), home_(home) {}
 
-  // kOutOfMemory with the bytes that did not fit.
-  Result<std::shared_ptr<const DeviceWeight>> get(const graph::WeightSlice& slice);
+  // kOutOfMemory with the bytes that did not fit. `order` matters to kOwnPacked.
+  Result<std::shared_ptr<const DeviceWeight>> get(const graph::WeightSlice& slice,
+                                                  Order order = Order::kRows);
   int64_t own_bytes() const;
 
  private:
   Result<DeviceWeight> share(const graph::WeightSlice& slice) const;
-  Result<DeviceWeight> upload(const graph::WeightSlice& slice) const;
+  Result<DeviceWeight> upload(const graph::WeightSlice& slice, Order order) const;
 
   cl_context context_;
   cl_command_queue queue_;
   const WeightHome home_;
-  std::map<graph::WeightSlice, std::weak_ptr<const DeviceWeight>> held_;
+  std::map<std::pair<graph::WeightSlice, Order>, std::weak_ptr<const DeviceWeight>> held_;
 };
 
 }  // namespace troika::device::opencl

@@ -65,114 +65,135 @@ __kernel void attention(__global const float *q, ulong q_begin, uint q_stride,
   for (int d = 0; d < HEAD_DIM; ++d) y[d] = sums[d] / total;
 }
 #else
-// A work-group computes one query head of one row: a tile is GROUP keys, one for each work-item;
-// then the work-items share out the dimensions of the values, PARTS to each.
-// Local size: GROUP. Global size: heads * GROUP, rows.
+// A work-group computes one query head of one row, or a part of its keys: KEYS at a time, each by
+// GROUP / KEYS work-items; then the work-items share out the dimensions of the values, PARTS to each.
+// Several splits leave their sums, largest score and sum of weights in `partials`, for join_splits.
+// Local size: GROUP. Global size: heads * splits * GROUP, rows.
 #define GROUP 256
+#define KEYS 64
+#define SHARES (GROUP / KEYS)
+#define SHARE_DIMS ((HEAD_DIM + SHARES - 1) / SHARES)
 #define PARTS (GROUP / HEAD_DIM)
-
-float largest(float value, __local float *partial) {
-  const uint lid = get_local_id(0);
-  partial[lid] = value;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (lid < 16) {
-    float most = partial[lid];
-    for (uint i = lid + 16; i < GROUP; i += 16) most = max(most, partial[i]);
-    partial[lid] = most;
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  float most = partial[0];
-  for (int i = 1; i < 16; ++i) most = max(most, partial[i]);
-  barrier(CLK_LOCAL_MEM_FENCE);
-  return most;
-}
-
-float summed(float value, __local float *partial) {
-  const uint lid = get_local_id(0);
-  partial[lid] = value;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (lid < 16) {
-    float sum = partial[lid];
-    for (uint i = lid + 16; i < GROUP; i += 16) sum += partial[i];
-    partial[lid] = sum;
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  float sum = partial[0];
-  for (int i = 1; i < 16; ++i) sum += partial[i];
-  barrier(CLK_LOCAL_MEM_FENCE);
-  return sum;
-}
+#define PART_KEYS ((KV_BLOCK + PARTS - 1) / PARTS)
+#define SPLIT_FLOATS (HEAD_DIM + 2)
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void attention(__global const float *q, ulong q_begin, uint q_stride,
                __global const KV_ELEMENT *kv, ulong k_first, ulong head_step, ulong v_offset,
                __global const int *batch, uint rows,
                __global float *y, ulong y_begin, uint y_stride,
-               uint first_head, uint group, float scale, uint n_rows, uint n_heads) {
+               uint first_head, uint group, float scale, uint n_rows, uint n_heads,
+               __global float *partials, uint splits) {
   __local float query[HEAD_DIM];
-  __local float weights[GROUP];
-  __local float partial[GROUP];
-  const uint head = get_group_id(0);
+  __local float shares[GROUP];
+  __local float scores[KEYS];
+  __local float weights[KEYS];
+  const uint head = get_group_id(0) / splits;
+  const uint split = get_group_id(0) % splits;
   const ulong row = get_group_id(1);
   const uint lid = get_local_id(0);
   const uint kv_head = (first_head + head) / group - first_head / group;
   __global const KV_ELEMENT *keys = kv + k_first + kv_head * head_step;
   __global const KV_ELEMENT *values = keys + v_offset;
   __global const int *table = batch + batch[rows + 2 * row];
-  const int position = batch[rows + 2 * row + 1];
+  const int n_keys = batch[rows + 2 * row + 1] + 1;
+  const int per_split = (n_keys + (int)splits * KEYS - 1) / ((int)splits * KEYS) * KEYS;
+  const int first = (int)split * per_split;
+  const int last = min(n_keys, first + per_split);
   q += q_begin + row * q_stride + head * HEAD_DIM;
   for (uint d = lid; d < HEAD_DIM; d += GROUP) query[d] = q[d] * scale;
   barrier(CLK_LOCAL_MEM_FENCE);
+  const uint key = lid % KEYS;
   const uint d = lid % HEAD_DIM;
   const uint part = lid / HEAD_DIM;
   float highest = -INFINITY;
   float total = 0.0f;
   float sum = 0.0f;
-  for (int begin = 0; begin <= position; begin += GROUP) {
-    const int key = begin + (int)lid;
-    float score = -INFINITY;
-    if (key <= position) {
-      const ulong block = (ulong)table[key / KV_BLOCK] * (KV_BLOCK * HEAD_DIM);
-      __global const KV_ELEMENT *from = keys + block + key % KV_BLOCK;
-      score = 0.0f;
-#pragma unroll 16
-      for (int i = 0; i < HEAD_DIM; ++i) score += query[i] * LOAD_KV(i * KV_BLOCK, from);
+  for (int begin = first; begin < last; begin += KEYS) {
+    const int here = begin + (int)key;
+    float share = 0.0f;
+    if (here < last) {
+      const ulong block = (ulong)table[here / KV_BLOCK] * (KV_BLOCK * HEAD_DIM);
+      __global const KV_ELEMENT *from = keys + block + here % KV_BLOCK;
+      const int share_begin = lid / KEYS * SHARE_DIMS;
+#pragma unroll
+      for (int i = 0; i < SHARE_DIMS; ++i) {
+        const int dim = share_begin + i;
+        if (HEAD_DIM % SHARES == 0 || dim < HEAD_DIM) {
+          share += query[dim] * LOAD_KV(dim * KV_BLOCK, from);
+        }
+      }
     }
-    const float high = max(highest, largest(score, partial));
-    const float weight = key <= position ? exp(score - high) : 0.0f;
+    shares[lid] = share;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid < KEYS) {
+      float score = 0.0f;
+      for (int i = 0; i < SHARES; ++i) score += shares[i * KEYS + lid];
+      scores[lid] = here < last ? score : -INFINITY;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float high = highest;
+#pragma unroll 16
+    for (int i = 0; i < KEYS; ++i) high = max(high, scores[i]);
+    if (lid < KEYS) weights[lid] = here < last ? exp(scores[lid] - high) : 0.0f;
+    barrier(CLK_LOCAL_MEM_FENCE);
     const float shrink = exp(highest - high);
     highest = high;
-    weights[lid] = weight;
-    total = total * shrink + summed(weight, partial);
+    total *= shrink;
     sum *= shrink;
+#pragma unroll 16
+    for (int i = 0; i < KEYS; ++i) total += weights[i];
     if (part < PARTS) {
-      const int count = min(position + 1 - begin, GROUP);
-      // A part takes every PARTSth block of keys.
-      for (int block_begin = (int)part * KV_BLOCK; block_begin < count;
-           block_begin += PARTS * KV_BLOCK) {
-        const ulong block =
-            (ulong)table[(begin + block_begin) / KV_BLOCK] * (KV_BLOCK * HEAD_DIM);
+      const int count = min(last - begin, KEYS);
+      for (int i = 0; i < count; i += KV_BLOCK) {
+        const ulong block = (ulong)table[(begin + i) / KV_BLOCK] * (KV_BLOCK * HEAD_DIM);
         __global const KV_ELEMENT *from = values + block + d;
-        const int here = min(count - block_begin, KV_BLOCK);
-        if (here == KV_BLOCK) {
-#pragma unroll 8
-          for (int i = 0; i < KV_BLOCK; ++i) {
-            sum += weights[block_begin + i] * LOAD_KV(i * HEAD_DIM, from);
-          }
-        } else {
-          for (int i = 0; i < here; ++i) {
-            sum += weights[block_begin + i] * LOAD_KV(i * HEAD_DIM, from);
+        const int in_block = min(count - i, KV_BLOCK);
+#pragma unroll
+        for (int j = 0; j < PART_KEYS; ++j) {
+          const int in_part = (int)part * PART_KEYS + j;
+          if (in_part < in_block) {
+            sum += weights[i + in_part] * LOAD_KV(in_part * HEAD_DIM, from);
           }
         }
       }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
   }
-  partial[lid] = sum;
+  shares[lid] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);
-  if (lid < HEAD_DIM) {
-    for (int i = 1; i < PARTS; ++i) sum += partial[i * HEAD_DIM + lid];
+  if (lid >= HEAD_DIM) return;
+  for (int i = 1; i < PARTS; ++i) sum += shares[i * HEAD_DIM + lid];
+  if (splits == 1) {
     y[y_begin + row * y_stride + head * HEAD_DIM + lid] = sum / total;
+    return;
   }
+  partials += ((row * n_heads + head) * splits + split) * SPLIT_FLOATS;
+  partials[lid] = sum;
+  if (lid == 0) {
+    partials[HEAD_DIM] = highest;
+    partials[HEAD_DIM + 1] = total;
+  }
+}
+
+// Local size: HEAD_DIM. Global size: heads * HEAD_DIM, rows.
+__kernel void join_splits(__global const float *partials, uint splits, uint n_heads,
+                          __global float *y, ulong y_begin, uint y_stride) {
+  const uint head = get_group_id(0);
+  const ulong row = get_group_id(1);
+  const uint lid = get_local_id(0);
+  partials += (row * n_heads + head) * splits * SPLIT_FLOATS;
+  float highest = -INFINITY;
+  for (uint i = 0; i < splits; ++i) {
+    highest = max(highest, partials[i * SPLIT_FLOATS + HEAD_DIM]);
+  }
+  float sum = 0.0f;
+  float total = 0.0f;
+  for (uint i = 0; i < splits; ++i) {
+    __global const float *part = partials + i * SPLIT_FLOATS;
+    const float weight = exp(part[HEAD_DIM] - highest);
+    sum += weight * part[lid];
+    total += weight * part[HEAD_DIM + 1];
+  }
+  y[y_begin + row * y_stride + head * HEAD_DIM + lid] = sum / total;
 }
 #endif

@@ -9,14 +9,12 @@ __kernel void embed(__global const uchar *w, ulong w_begin, ulong w_stride, ulon
 #if !BLOCKED
   const float value = plain_1(w + w_begin + token * w_stride + (ulong)i * WEIGHT_BYTES);
 #elif PACKED
-  const ulong chunk = token * (width / 32) + i / 32;
-  __global const uchar *quants = w + chunk * CHUNK_QUANT_BYTES;
-#if WEIGHT == Q8_0
-  const float quant = (float)quants[i % 32];
-#else
-  const uchar two = quants[i % 32 / 2];
-  const float quant = (float)(i % 2 == 0 ? two & 15 : two >> 4);
-#endif
+  const uint per_word = 32 / QUANT_WORDS;
+  const uint word = ((__global const uint *)w)[word_place(token, i / 32, width / 32,
+                                                         i % 32 / per_word)];
+  const uint bits = 32 / per_word;
+  const float quant = (float)(word >> i % per_word * bits & ((1u << bits) - 1));
+  const ulong chunk = scale_place(token, i / 32, width / 32);
   __global const half *stored = (__global const half *)(w + scales);
 #if WEIGHT == Q4_1
   const float2 factors = vload_half2(chunk, stored);

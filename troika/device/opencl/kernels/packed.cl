@@ -3,12 +3,10 @@
 // 1 + q / RANGE, so that  sum x q = RANGE * (sum x (1 + q / RANGE) - sum x).
 
 #if WEIGHT == Q4_0 || WEIGHT == Q4_1
-#define CHUNK_QUANT_BYTES 16
 #define RANGE 16.0f
 #define OFFSET 8.0f
 #define QUANT_WORDS 4
 #elif WEIGHT == Q8_0
-#define CHUNK_QUANT_BYTES 32
 #define RANGE 256.0f
 #define OFFSET 128.0f
 #define QUANT_WORDS 8
@@ -21,6 +19,25 @@
 #endif
 
 #define ONE 0x3F800000u
+
+// Where the word of 8 nibbles (4 bytes of Q8_0) number `i` of a chunk of a row lies, and the chunk's
+// scale; `chunks` to a row. TILED: 16 rows by 4 chunks together, in the order in which
+// product_one.cl reads them; rows and chunks are whole tiles.
+#if TILED
+ulong word_place(ulong row, uint chunk, uint chunks, uint i) {
+  const ulong step = row / 16 * (chunks / 4) + chunk / 4;
+  return (((step * 2 + row % 16 / 8) * 32 + row % 8 * 4 + i) * 4) + chunk % 4;
+}
+ulong scale_place(ulong row, uint chunk, uint chunks) {
+  const ulong step = row / 16 * (chunks / 4) + chunk / 4;
+  return (step * 8 + row % 8) * 8 + row % 16 / 8 * 4 + chunk % 4;
+}
+#elif BLOCKED
+ulong word_place(ulong row, uint chunk, uint chunks, uint i) {
+  return (row * chunks + chunk) * QUANT_WORDS + i;
+}
+ulong scale_place(ulong row, uint chunk, uint chunks) { return row * chunks + chunk; }
+#endif
 
 #if BLOCKED
 // The `index`th quant of a chunk as 1 + q / RANGE. `index` is known when compiling.

@@ -28,8 +28,15 @@ void add_products(const struct Matrix *matrix, uint first, uint k, __global cons
     float2 factors[OUTPUTS];
 #pragma unroll
     for (int o = 0; o < OUTPUTS; ++o) {
-      const ulong at = (ulong)min(first + o, matrix->n - 1) * chunks + chunk;
-      __global const uint *quants = (__global const uint *)matrix->weights + at * QUANT_WORDS;
+      const ulong row = min(first + o, matrix->n - 1);
+      __global const uint *quants = (__global const uint *)matrix->weights;
+#if TILED
+#pragma unroll
+      for (int i = 0; i < QUANT_WORDS; ++i) {
+        words[o][i] = quants[word_place(row, chunk, chunks, i)];
+      }
+#else
+      quants += word_place(row, chunk, chunks, 0);
 #pragma unroll
       for (int i = 0; i < QUANT_WORDS; i += 4) {
         const uint4 four = ((__global const uint4 *)quants)[i / 4];
@@ -38,7 +45,9 @@ void add_products(const struct Matrix *matrix, uint first, uint k, __global cons
         words[o][i + 2] = four.z;
         words[o][i + 3] = four.w;
       }
-      factors[o] = chunk_factors((__global const half *)(matrix->weights + matrix->scales), at);
+#endif
+      factors[o] = chunk_factors((__global const half *)(matrix->weights + matrix->scales),
+                                 scale_place(row, chunk, chunks));
     }
 #endif
 #pragma unroll

@@ -44,10 +44,18 @@ void load_weights(__global const uchar *w, ulong scales, uint first, uint n, uin
   for (uint i = get_local_id(0); i < TILE_N * QUANT_WORDS / 2; i += GROUP) {
     const uint o = i % TILE_N;
     const uint pair = i / TILE_N;
-    const ulong at = (ulong)min(first + o, n - 1) * chunks + begin / CHUNK;
-    const uint2 quants = ((__global const uint2 *)w)[at * (QUANT_WORDS / 2) + pair];
-    const uint words[2] = {quants.x, quants.y};
-    const float2 factors = chunk_factors((__global const half *)(w + scales), at);
+    const ulong row = min(first + o, n - 1);
+    const uint chunk = begin / CHUNK;
+    __global const uint *quants = (__global const uint *)w;
+#if TILED
+    const uint words[2] = {quants[word_place(row, chunk, chunks, 2 * pair)],
+                           quants[word_place(row, chunk, chunks, 2 * pair + 1)]};
+#else
+    const uint2 two = *(__global const uint2 *)(quants + word_place(row, chunk, chunks, 2 * pair));
+    const uint words[2] = {two.x, two.y};
+#endif
+    const float2 factors =
+        chunk_factors((__global const half *)(w + scales), scale_place(row, chunk, chunks));
     const int per_pair = CHUNK / (QUANT_WORDS / 2);
 #pragma unroll
     for (int j = 0; j < per_pair; ++j) {
