@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "troika/plan/plan.h"
+#include "troika/plan/steps.h"
 
 namespace troika::plan {
 namespace {
@@ -42,8 +43,10 @@ class BucketCheck {
       RETURN_IF_ERROR(check_cut(placement));
       RETURN_IF_ERROR(check_parts(placement));
       RETURN_IF_ERROR(check_layers(placement));
+      RETURN_IF_ERROR(check_join(placement));
     }
-    return check_complete();
+    RETURN_IF_ERROR(check_complete());
+    return check_order();
   }
 
  private:
@@ -110,6 +113,69 @@ class BucketCheck {
     return {};
   }
 
+  Status check_join(const Placement& placement) {
+    const int32_t count = placement.join_chunks;
+    if (count < 1 || count > static_cast<int32_t>(kMaxChunks)) {
+      return wrong(placement, fmt::format("join_chunks is {}, not 1 to {}", count, kMaxChunks));
+    }
+    if (count == 1) return {};
+    if (bucket_.chunks.empty()) return wrong(placement, "there are no chunks to join");
+    if (placement.stage == Stage::kHead) {
+      return wrong(placement, "this stage has no chunks that could join");
+    }
+    if (!placement.op.empty() || placement.chunk >= 0) {
+      return wrong(placement, "only a whole stage can join chunks, all of them");
+    }
+    if (joins_ > 1 && joins_ != count) {
+      return wrong(placement,
+                   fmt::format("join_chunks is {}, but {} in another placement", count, joins_));
+    }
+    joins_ = count;
+    return {};
+  }
+
+  // What one task computes has one placement in all its chunks.
+  Status check_joined_chunks(const JoinedStages& joined) const {
+    for (const Placement& placement : bucket_.placements) {
+      if (placement.chunk < 0 || !joined.touch(placement)) continue;
+      return wrong(placement, "chunks join in this stage: none can have a placement of its own");
+    }
+    return {};
+  }
+
+  Status check_order() const {
+    const JoinedStages joined(bucket_);
+    RETURN_IF_ERROR(check_joined_chunks(joined));
+    const int32_t chunks = chunk_count(bucket_, bucket_.max_rows);
+    for (size_t i = 0; i < bucket_.order.size(); ++i) {
+      const OrderEntry& entry = bucket_.order[i];
+      const auto refuse = [&](const std::string& what) {
+        return make_error(ErrorCode::kInvalidData, "plan: bucket of {} rows, order[{}]: {}",
+                          bucket_.max_rows, i, what);
+      };
+      if (entry.stage && (is_outer(*entry.stage))) {
+        return refuse(fmt::format("stage {} has its fixed place: list G1, A and G2",
+                                  to_string(*entry.stage)));
+      }
+      if (entry.first_layer < 0 || entry.last_layer < entry.first_layer ||
+          entry.last_layer >= graph_.n_layers) {
+        return refuse(fmt::format("layers {} to {} are not in 0 to {}", entry.first_layer,
+                                  entry.last_layer, graph_.n_layers - 1));
+      }
+      if (entry.first_chunk < 0 || entry.last_chunk < entry.first_chunk ||
+          entry.last_chunk >= chunks) {
+        return refuse(fmt::format("chunks {} to {} are not in 0 to {}", entry.first_chunk,
+                                  entry.last_chunk, chunks - 1));
+      }
+    }
+    // The rules give orders that can be kept.
+    if (bucket_.order.empty()) return {};
+    const auto steps =
+        order_steps(plan_, bucket_, static_cast<int32_t>(graph_.n_layers), chunks, {});
+    if (!steps) return tl::unexpected<Error>(steps.error());
+    return {};
+  }
+
   // The first place that is named twice is an error: the time stays bounded.
   Status cover(const Placement& placement, int32_t layer) {
     if (covered_.insert({placement.stage, placement.op, placement.chunk, layer}).second) return {};
@@ -156,6 +222,7 @@ class BucketCheck {
   const Plan& plan_;
   const graph::Graph& graph_;
   const RowsBucket& bucket_;
+  int32_t joins_ = 1;
   std::set<std::pair<Stage, std::string>> products_;
   std::set<std::tuple<Stage, std::string, int32_t, int32_t>> covered_;  // stage, op, chunk, layer
 };
@@ -174,6 +241,10 @@ Status check_header(const Plan& plan, const graph::Graph& graph) {
     return make_error(ErrorCode::kInvalidData, "plan: kv_type is \"{}\", not f32 or f16",
                       plan.kv_type);
   }
+  if (plan.devices.size() > kMaxPlanDevices) {
+    return make_error(ErrorCode::kInvalidData, "plan: {} devices, {} at most are allowed",
+                      plan.devices.size(), kMaxPlanDevices);
+  }
   if (plan.devices.empty()) return make_error(ErrorCode::kInvalidData, "plan: names no device");
   for (auto device = plan.devices.begin(); device != plan.devices.end(); ++device) {
     if (std::find(plan.devices.begin(), device, *device) != device) {
@@ -182,10 +253,18 @@ Status check_header(const Plan& plan, const graph::Graph& graph) {
   }
   if (plan.buckets.empty()) return make_error(ErrorCode::kInvalidData, "plan: has no buckets");
   size_t placements = 0;
-  for (const RowsBucket& bucket : plan.buckets) placements += bucket.placements.size();
+  size_t entries = 0;
+  for (const RowsBucket& bucket : plan.buckets) {
+    placements += bucket.placements.size();
+    entries += bucket.order.size();
+  }
   if (placements > kMaxPlacements) {
     return make_error(ErrorCode::kInvalidData, "plan: {} placements, {} at most are allowed",
                       placements, kMaxPlacements);
+  }
+  if (entries > kMaxOrderEntries) {
+    return make_error(ErrorCode::kInvalidData, "plan: {} entries of orders, {} at most are allowed",
+                      entries, kMaxOrderEntries);
   }
   return {};
 }

@@ -12,6 +12,7 @@
 #include "troika/graph/graph.h"
 #include "troika/plan/plan.h"
 #include "troika/plan/rows.h"
+#include "troika/plan/shares.h"
 
 namespace troika::plan {
 
@@ -32,6 +33,12 @@ struct CutGraph {
   std::vector<Assignment> assignments;  // by operator
   std::vector<int32_t> tensor_blocks;   // by tensor
   std::vector<Block> blocks;
+  size_t n_worked_on = 0;  // the first blocks; the others only hold memory (RowCut)
+  int64_t rows = 0;        // of the pass
+
+  // Rows of the pass that a tensor has, and the row of its memory that its first one is.
+  Range rows_of(graph::TensorId tensor) const;
+  int64_t row_in_memory(graph::TensorId tensor) const;
 };
 
 // `plan` must have passed check(); `infos` in the order of Plan::devices. A pass of `rows` rows;

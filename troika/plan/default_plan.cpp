@@ -148,6 +148,10 @@ std::string describe(const PhasePlan& phase) {
 
 }  // namespace
 
+bool SplitRule::gives_all_shares() const {
+  return prefill && !prefill->shares.empty() && decode && !decode->shares.empty();
+}
+
 Result<SplitRule> parse_split(std::string_view rule, size_t n_devices) {
   SplitRule split;
   for (std::string_view part : split_text(rule, ',')) {
@@ -197,12 +201,8 @@ Plan default_plan(const graph::Graph& graph, std::span<const device::DeviceInfo>
   Plan plan = single_device_plan(graph, infos.front().name, options.max_rows, options.kv_type);
   plan.devices.clear();
   for (const device::DeviceInfo& info : infos) plan.devices.push_back(info.name);
-  const auto prescribed = [](const std::optional<SplitRule::Phase>& rule) {
-    return rule && !rule->shares.empty();
-  };
-  const bool all_prescribed = prescribed(options.split.prefill) && prescribed(options.split.decode);
   plan.reason = fmt::format("shares {}; prefill {}; decode {}",
-                            all_prescribed ? "as asked for" : "by measured rates",
+                            options.split.gives_all_shares() ? "as asked for" : "by measured rates",
                             describe(prefill), describe(decode));
   plan.buckets.clear();
   const auto last = static_cast<int32_t>(graph.n_layers - 1);

@@ -32,6 +32,9 @@ struct SplitRule {
   };
   std::optional<Phase> prefill;
   std::optional<Phase> decode;
+
+  // True if no share of any phase depends on rates: none need be measured.
+  bool gives_all_shares() const;
 };
 // kInvalidArgument naming the part that cannot be read.
 Result<SplitRule> parse_split(std::string_view rule, size_t n_devices);

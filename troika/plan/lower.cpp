@@ -18,9 +18,12 @@ constexpr int32_t kNoTask = -1;
 
 // A write that readers have to wait for: columns of a tensor, or heads of a layer's KV cache.
 struct Write {
-  Range span;
+  Range columns;
+  Range rows;  // of the pass
   int32_t task = kNoTask;
 };
+
+bool overlap(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
 
 // Groups the operators of a cut graph into tasks and finds what each waits for.
 //
@@ -53,10 +56,10 @@ class Grouping {
     return {tensor.window_begin, tensor.window_begin + std::max<int64_t>(tensor.width, 1)};
   }
 
-  static void collect(const std::vector<Write>& writes, Range span, std::vector<int32_t>& tasks) {
+  static void collect(const std::vector<Write>& writes, Range columns, Range rows,
+                      std::vector<int32_t>& tasks) {
     for (const Write& write : writes) {
-      const bool overlap = write.span.begin < span.end && span.begin < write.span.end;
-      if (overlap) tasks.push_back(write.task);
+      if (overlap(write.columns, columns) && overlap(write.rows, rows)) tasks.push_back(write.task);
     }
   }
 
@@ -64,13 +67,15 @@ class Grouping {
   std::vector<int32_t> needs(const graph::Op& op) const {
     std::vector<int32_t> tasks;
     for (const TensorId input : op.inputs) {
-      collect(writes_[static_cast<size_t>(cut_.graph.memory_of(input))], columns_of(input), tasks);
+      collect(writes_[static_cast<size_t>(cut_.graph.memory_of(input))], columns_of(input),
+              cut_.rows_of(input), tasks);
     }
     if (op.kind == OpKind::kAttention) {
-      // All earlier blocks' keys: whose they are is known only when the pass runs.
+      // The keys of all rows before, and its own: whose they are is known only when the pass runs.
       const int64_t first = op.heads.first_head / op.heads.group;
       const int64_t last = (op.heads.first_head + op.heads.n_heads - 1) / op.heads.group;
-      collect(kv_writes_[static_cast<size_t>(op.layer)], {first, last + 1}, tasks);
+      collect(kv_writes_[static_cast<size_t>(op.layer)], {first, last + 1},
+              {0, cut_.rows_of(op.output).end}, tasks);
     }
     std::sort(tasks.begin(), tasks.end());
     tasks.erase(std::unique(tasks.begin(), tasks.end()), tasks.end());
@@ -115,6 +120,12 @@ class Grouping {
     Task task;
     task.name = op.layer < 0 ? std::string(to_string(op.stage))
                              : fmt::format("{} layer {}", to_string(op.stage), op.layer);
+    if (assignment.block != kWholePass) {
+      const Block& block = cut_.blocks[static_cast<size_t>(assignment.block)];
+      if (block.chunks > 1) {
+        task.name += fmt::format(" chunks {}-{}", block.chunk, block.chunk + block.chunks - 1);
+      }
+    }
     task.device = assignment.device;
     task.stage = op.stage;
     task.layer = op.layer;
@@ -180,10 +191,12 @@ class Grouping {
 
   void record(const graph::Op& op, int32_t task) {
     writes_[static_cast<size_t>(cut_.graph.memory_of(op.output))].push_back(
-        {columns_of(op.output), task});
+        {columns_of(op.output), cut_.rows_of(op.output), task});
     if (op.kind == OpKind::kKvWrite) {
       kv_writes_[static_cast<size_t>(op.layer)].push_back(
-          {{op.heads.first_head, op.heads.first_head + op.heads.n_heads}, task});
+          {{op.heads.first_head, op.heads.first_head + op.heads.n_heads},
+           cut_.rows_of(op.output),
+           task});
     }
   }
 

@@ -30,7 +30,7 @@ struct MemoryPlan {
 
 // A piece of work for one device, in the order in which it is queued there.
 struct Task {
-  std::string name;    // "G1 layer 3"
+  std::string name;    // "G1 layer 3"; of joined chunks "G1 layer 3 chunks 0-1"
   int32_t device = 0;  // index into Plan::devices
   graph::Stage stage = graph::Stage::kInput;
   int32_t layer = -1;

@@ -36,6 +36,17 @@ std::optional<Cut> cut_from(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view to_string(OrderRule rule) {
+  return rule == OrderRule::kWavefront ? "wavefront" : "stages";
+}
+
+std::optional<OrderRule> order_rule_from(std::string_view name) {
+  for (const OrderRule rule : {OrderRule::kStages, OrderRule::kWavefront}) {
+    if (to_string(rule) == name) return rule;
+  }
+  return std::nullopt;
+}
+
 const RowsBucket* Plan::bucket(int64_t rows) const {
   for (const RowsBucket& candidate : buckets) {
     if (rows <= candidate.max_rows) return &candidate;

@@ -25,6 +25,7 @@ inline constexpr size_t kMaxPlanBuckets = 64;
 inline constexpr size_t kMaxPlacements = 2048;
 inline constexpr size_t kMaxParts = 16;
 inline constexpr size_t kMaxChunks = 1024;
+inline constexpr size_t kMaxOrderEntries = 8192;  // of all buckets together
 
 // How an operator y[M,N] = x[M,K] W[N,K]^T is divided among devices.
 enum class Cut {
@@ -60,9 +61,32 @@ struct Placement {
   int32_t first_layer = -1;
   int32_t last_layer = -1;
   int32_t chunk = -1;  // only in this chunk, over what holds in all of them; -1: all
+  // So many neighbouring chunks are computed by one task over all their rows, which reads the
+  // weights once; 1: each chunk by its own. Of a whole stage in all chunks, the same number
+  // throughout a bucket.
+  int32_t join_chunks = 1;
   Cut cut = Cut::kNone;
   std::vector<Part> parts;
   double delay_us = 0;  // a pause before each of its tasks
+};
+
+// The order in which the chunks' stages are queued, where no list gives it.
+enum class OrderRule {
+  kStages,     // all chunks in flight through a stage before any of them through the next
+  kWavefront,  // each chunk in flight one stage behind the one before it
+};
+// "stages", "wavefront"
+std::string_view to_string(OrderRule rule);
+std::optional<OrderRule> order_rule_from(std::string_view name);
+
+// A piece of a planned order: for each of its layers, for each of its stages, for each of its
+// chunks, in ascending order.
+struct OrderEntry {
+  std::optional<graph::Stage> stage;  // G1, A or G2; none: all three
+  int32_t first_layer = 0;
+  int32_t last_layer = 0;
+  int32_t first_chunk = 0;
+  int32_t last_chunk = 0;
 };
 
 // The placements that hold for passes of at most `max_rows` rows.
@@ -70,8 +94,12 @@ struct RowsBucket {
   int64_t max_rows = 0;
   // Rows of the micro-batches that a pass is cut into, in order; the last one repeats. Empty: one.
   std::vector<int64_t> chunks;
-  // Chunks that go through a layer together, stage by stage; 0: all.
+  // Chunks that are under way together, rounded up to those that join; 0: all.
   int64_t in_flight = 0;
+  OrderRule order_rule = OrderRule::kStages;
+  // Instead of the rule: every stage of every layer and chunk once. A device's queue has its tasks
+  // in this order; the input of a chunk comes before its first layer, the head after everything.
+  std::vector<OrderEntry> order;
   std::vector<Placement> placements;
 };
 
@@ -92,8 +120,8 @@ Plan single_device_plan(const graph::Graph& graph, const std::string& device, in
                         const std::string& kv_type);
 
 // Every stage of every layer placed exactly once, with cuts and shares that can be, on known
-// devices, in ascending buckets, for this model, with types that exist. kInvalidData naming the
-// place.
+// devices, in ascending buckets, for this model, with types that exist, and queues that cannot wait
+// for each other in a circle. kInvalidData naming the place.
 Status check(const Plan& plan, const graph::Graph& graph);
 
 // The name of a product by which placements know it: "q" of "blk.3.q".

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "troika/base/json_text.h"
 #include "troika/plan/plan.h"
 
 namespace troika::plan {
@@ -18,17 +19,6 @@ constexpr size_t kMaxNameBytes = 256;
 constexpr int kMaxDepth = 16;
 constexpr int64_t kMaxValues = 250'000;
 constexpr int64_t kMaxDigits = 100;
-
-// A value for a message: one short line of ASCII, whatever the file holds.
-std::string shown(const json& value) {
-  constexpr size_t kMost = 60;
-  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
-  // Of a long text, the beginning; its last character may be cut in two, which dump() replaces.
-  const bool is_long = value.is_string() && value.get_ref<const std::string&>().size() > kMost;
-  const json beginning =
-      is_long ? json(value.get_ref<const std::string&>().substr(0, kMost)) : value;
-  return beginning.dump(-1, ' ', true, json::error_handler_t::replace) + (is_long ? "..." : "");
-}
 
 // Depth, number of values and digits of a number, before the parser, which bounds none of them,
 // spends time and memory on them.
@@ -154,6 +144,10 @@ Status optional_fields(const json& object, const std::string& path, Placement& p
     ASSIGN_OR_RETURN(const int64_t chunk, int_field(object, path, "chunk", -1, kMaxChunks));
     placement.chunk = static_cast<int32_t>(chunk);
   }
+  if (object.contains("join_chunks")) {
+    ASSIGN_OR_RETURN(const int64_t count, int_field(object, path, "join_chunks", 1, kMaxChunks));
+    placement.join_chunks = static_cast<int32_t>(count);
+  }
   if (object.contains("delay_us")) {
     ASSIGN_OR_RETURN(placement.delay_us, number_field(object, path, "delay_us"));
   }
@@ -209,10 +203,57 @@ Status chunks_from(const json& object, const std::string& path, RowsBucket& buck
   return {};
 }
 
+Result<OrderEntry> order_entry_from(const json& object, const std::string& path) {
+  OrderEntry entry;
+  if (object.is_object() && object.contains("stage")) {
+    ASSIGN_OR_RETURN(const std::string stage, string_field(object, path, "stage"));
+    ASSIGN_OR_RETURN(entry.stage, stage_from(stage, path));
+  }
+  const auto read = [&](const char* key, int64_t most, int32_t& value) -> Status {
+    ASSIGN_OR_RETURN(const int64_t number, int_field(object, path, key, 0, most));
+    value = static_cast<int32_t>(number);
+    return {};
+  };
+  RETURN_IF_ERROR(read("first_layer", kMaxLayers, entry.first_layer));
+  RETURN_IF_ERROR(read("last_layer", kMaxLayers, entry.last_layer));
+  RETURN_IF_ERROR(read("first_chunk", kMaxPlanRows, entry.first_chunk));
+  RETURN_IF_ERROR(read("last_chunk", kMaxPlanRows, entry.last_chunk));
+  return entry;
+}
+
+// The name of a rule, or a list.
+Status order_from(const json& order, const std::string& path, RowsBucket& bucket) {
+  if (order.is_string()) {
+    const auto rule = order_rule_from(order.get_ref<const std::string&>());
+    if (rule) {
+      bucket.order_rule = *rule;
+      return {};
+    }
+  }
+  if (!order.is_array() || order.empty()) {
+    return make_error(ErrorCode::kInvalidData,
+                      "plan: {} is {}, not stages, wavefront or a list of entries", path,
+                      order.is_array() ? "an empty array" : shown(order));
+  }
+  if (order.size() > kMaxOrderEntries) {
+    return make_error(ErrorCode::kInvalidData, "plan: {} has {} entries, {} at most", path,
+                      order.size(), kMaxOrderEntries);
+  }
+  for (size_t i = 0; i < order.size(); ++i) {
+    ASSIGN_OR_RETURN(const OrderEntry entry,
+                     order_entry_from(order[i], fmt::format("{}[{}]", path, i)));
+    bucket.order.push_back(entry);
+  }
+  return {};
+}
+
 Result<RowsBucket> bucket_from(const json& object, const std::string& path) {
   RowsBucket bucket;
   ASSIGN_OR_RETURN(bucket.max_rows, int_field(object, path, "max_rows", 1, kMaxPlanRows));
   RETURN_IF_ERROR(chunks_from(object, path, bucket));
+  if (const auto order = object.find("order"); order != object.end()) {
+    RETURN_IF_ERROR(order_from(*order, path + ".order", bucket));
+  }
   ASSIGN_OR_RETURN(const json* placements, array_field(object, path, "placements"));
   if (placements->size() > kMaxPlacements) {
     return make_error(ErrorCode::kInvalidData, "plan: {}.placements has {} entries, {} at most",
@@ -240,22 +281,53 @@ json to_json(const Placement& placement) {
                  {"parts", std::move(parts)}};
   if (!placement.op.empty()) object["op"] = placement.op;
   if (placement.chunk >= 0) object["chunk"] = placement.chunk;
+  if (placement.join_chunks > 1) object["join_chunks"] = placement.join_chunks;
   if (placement.delay_us > 0) object["delay_us"] = placement.delay_us;
   return object;
+}
+
+json to_json(const OrderEntry& entry) {
+  json object = {{"first_layer", entry.first_layer},
+                 {"last_layer", entry.last_layer},
+                 {"first_chunk", entry.first_chunk},
+                 {"last_chunk", entry.last_chunk}};
+  if (entry.stage) object["stage"] = to_string(*entry.stage);
+  return object;
+}
+
+json to_json(const RowsBucket& bucket) {
+  json placements = json::array();
+  for (const Placement& placement : bucket.placements) placements.push_back(to_json(placement));
+  json object = {{"max_rows", bucket.max_rows}, {"placements", std::move(placements)}};
+  if (!bucket.chunks.empty()) object["chunks"] = bucket.chunks;
+  if (bucket.in_flight > 0) object["in_flight"] = bucket.in_flight;
+  if (bucket.order_rule != OrderRule::kStages) object["order"] = to_string(bucket.order_rule);
+  if (!bucket.order.empty()) {
+    object["order"] = json::array();
+    for (const OrderEntry& entry : bucket.order) object["order"].push_back(to_json(entry));
+  }
+  return object;
+}
+
+// Placements and entries of orders of all buckets together.
+Status check_totals(const Plan& plan) {
+  size_t placements = 0;
+  size_t entries = 0;
+  for (const RowsBucket& bucket : plan.buckets) {
+    placements += bucket.placements.size();
+    entries += bucket.order.size();
+  }
+  if (placements <= kMaxPlacements && entries <= kMaxOrderEntries) return {};
+  return make_error(ErrorCode::kInvalidData,
+                    "plan: {} placements and {} entries of orders, {} and {} at most are allowed",
+                    placements, entries, kMaxPlacements, kMaxOrderEntries);
 }
 
 }  // namespace
 
 std::string to_json(const Plan& plan) {
   json buckets = json::array();
-  for (const RowsBucket& bucket : plan.buckets) {
-    json placements = json::array();
-    for (const Placement& placement : bucket.placements) placements.push_back(to_json(placement));
-    json object = {{"max_rows", bucket.max_rows}, {"placements", std::move(placements)}};
-    if (!bucket.chunks.empty()) object["chunks"] = bucket.chunks;
-    if (bucket.in_flight > 0) object["in_flight"] = bucket.in_flight;
-    buckets.push_back(std::move(object));
-  }
+  for (const RowsBucket& bucket : plan.buckets) buckets.push_back(to_json(bucket));
   return json{
       {"version", kPlanVersion},      {"model", fmt::format("{:016x}", plan.model_fingerprint)},
       {"devices", plan.devices},      {"activations", plan.activations},
@@ -312,12 +384,7 @@ Result<Plan> from_json(std::string_view text) {
                      bucket_from((*buckets)[i], fmt::format("plan.buckets[{}]", i)));
     plan.buckets.push_back(std::move(bucket));
   }
-  size_t placements_in_all = 0;
-  for (const RowsBucket& bucket : plan.buckets) placements_in_all += bucket.placements.size();
-  if (placements_in_all > kMaxPlacements) {
-    return make_error(ErrorCode::kInvalidData, "plan: {} placements, {} at most are allowed",
-                      placements_in_all, kMaxPlacements);
-  }
+  RETURN_IF_ERROR(check_totals(plan));
   return plan;
 }
 

@@ -144,7 +144,8 @@ class Placer {
     const graph::Tensor& tensor = cut_.graph.tensor(id);
     if (tensor.window_of < 0) return;
     Slot slot = plan.slots[static_cast<size_t>(tensor.window_of)];
-    slot.offset += tensor.window_begin * graph::dtype_bytes(tensor.type);
+    slot.offset += tensor.window_begin * graph::dtype_bytes(tensor.type) +
+                   cut_.row_in_memory(id) * slot.row_stride;
     plan.slots[static_cast<size_t>(id)] = slot;
   }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "troika/plan/shares.h"
+#include "troika/plan/steps.h"
 
 namespace troika::plan {
 namespace {
@@ -61,73 +62,157 @@ Status add_borders(std::set<int64_t>& borders, const Placement& placement, const
   return {};
 }
 
-struct Chunk {
-  int32_t number = 0;
+// The rows of a chunk, or of chunks that join.
+struct Extent {
+  int32_t chunk = 0;
+  int32_t chunks = 1;
+  int64_t begin = 0;
   int64_t rows = 0;
 };
 
-bool holds_in(const Placement& placement, int32_t chunk) {
-  return placement.stage != graph::Stage::kHead &&
-         (placement.chunk < 0 || placement.chunk == chunk);
-}
+// The stages that a partition of rows is for.
+enum class Stages { kAll, kJoined, kApart };
 
-// The longest length that a static-shape device computes for rows [first, first + rows) of a chunk.
-Result<int64_t> padded_for_all(const RowsBucket& bucket, const Plan& plan,
-                               std::span<const device::DeviceInfo> infos, const Chunk& chunk,
-                               Range rows) {
-  int64_t padded = rows.size();
-  for (const Placement& placement : bucket.placements) {
-    if (!holds_in(placement, chunk.number)) continue;
-    const size_t owner = placement.cut == Cut::kActivationCentric
-                             ? part_of_rows(placement, plan, infos, 0, chunk.rows, rows.begin)
-                             : placement.parts.size();
-    for (size_t i = 0; i < placement.parts.size(); ++i) {
-      if (owner < placement.parts.size() && i != owner) continue;
-      const Part& part = placement.parts[i];
-      const int64_t own = padded_rows(rows.size(), info_of(plan, infos, part.device).standard_rows);
-      if (own == 0) {
-        return make_error(ErrorCode::kUnsupported,
-                          "plan: device {} has no standard length for {} rows", part.device,
-                          rows.size());
-      }
-      padded = std::max(padded, own);
+class RowCutter {
+ public:
+  RowCutter(const Plan& plan, const RowsBucket& bucket, std::span<const device::DeviceInfo> infos)
+      : plan_(plan), bucket_(bucket), infos_(infos), joined_(bucket) {
+    for (const Placement& placement : bucket.placements) {
+      for_joined_.push_back(joined_.touch(placement));
+      for_apart_.push_back(!joined_.cover(placement));
     }
   }
-  return padded;
-}
 
-}  // namespace
+  Result<RowCut> run(int64_t rows) {
+    const std::vector<Extent> chunks = chunks_of(rows);
+    const auto size = static_cast<size_t>(joined_.group_size());
+    for (size_t first = 0; first < chunks.size(); first += size) {
+      const auto group = std::span(chunks).subspan(first, std::min(size, chunks.size() - first));
+      ASSIGN_OR_RETURN(const bool joins, join(group));
+      cut_.apart.push_back(!joins);
+      if (joins) continue;
+      for (const Extent& chunk : group) {
+        ASSIGN_OR_RETURN(const auto blocks, partition(chunk, Stages::kAll));
+        cut_.blocks.insert(cut_.blocks.end(), blocks.begin(), blocks.end());
+      }
+    }
+    cut_.blocks.insert(cut_.blocks.end(), joined_blocks_.begin(), joined_blocks_.end());
+    cut_.n_worked_on = cut_.blocks.size();
+    for (Block& block : cut_.blocks) {
+      if (block.span >= 0) block.span += static_cast<int32_t>(cut_.n_worked_on);
+    }
+    cut_.blocks.insert(cut_.blocks.end(), spans_.begin(), spans_.end());
+    return std::move(cut_);
+  }
 
-Result<std::vector<Block>> cut_rows(const Plan& plan, const RowsBucket& bucket, int64_t rows,
-                                    std::span<const device::DeviceInfo> infos) {
-  std::vector<Block> blocks;
-  int32_t chunk = 0;
-  for (int64_t begin = 0; begin < rows; ++chunk) {
-    int64_t size = rows - begin;
-    if (!bucket.chunks.empty()) {
-      const size_t index = std::min(static_cast<size_t>(chunk), bucket.chunks.size() - 1);
-      size = std::min(size, bucket.chunks[index]);
+ private:
+  std::vector<Extent> chunks_of(int64_t rows) const {
+    std::vector<Extent> chunks;
+    for (int64_t begin = 0; begin < rows;) {
+      int64_t size = rows - begin;
+      if (!bucket_.chunks.empty()) {
+        const size_t index = std::min(chunks.size(), bucket_.chunks.size() - 1);
+        size = std::min(size, bucket_.chunks[index]);
+      }
+      chunks.push_back({static_cast<int32_t>(chunks.size()), 1, begin, size});
+      begin += size;
     }
-    std::set<int64_t> borders = {size};
-    for (const Placement& placement : bucket.placements) {
-      if (!holds_in(placement, chunk)) continue;
-      RETURN_IF_ERROR(add_borders(borders, placement, plan, infos, size));
+    return chunks;
+  }
+
+  // Two partitions of the same rows, for the stages that join and for the others; false if that
+  // cannot be.
+  Result<bool> join(std::span<const Extent> group) {
+    if (group.size() < 2) return false;
+    Extent all = group.front();
+    all.chunks = static_cast<int32_t>(group.size());
+    all.rows = group.back().begin + group.back().rows - all.begin;
+    std::vector<Block> apart;
+    for (const Extent& chunk : group) {
+      ASSIGN_OR_RETURN(const auto blocks, partition(chunk, Stages::kApart));
+      apart.insert(apart.end(), blocks.begin(), blocks.end());
     }
+    ASSIGN_OR_RETURN(std::vector<Block> together, partition(all, Stages::kJoined));
+    Block span{all.begin, all.rows, all.rows, all.chunk, all.chunks};
+    for (std::vector<Block>* const blocks : {&apart, &together}) {
+      for (Block& block : *blocks) {
+        const bool last = block.end() == span.end();
+        if (!last && block.padded > block.rows) return false;
+        block.span = static_cast<int32_t>(spans_.size());
+        span.padded = std::max(span.padded, block.begin - span.begin + block.padded);
+      }
+    }
+    cut_.blocks.insert(cut_.blocks.end(), apart.begin(), apart.end());
+    joined_blocks_.insert(joined_blocks_.end(), together.begin(), together.end());
+    spans_.push_back(span);
+    return true;
+  }
+
+  Result<std::vector<Block>> partition(const Extent& extent, Stages stages) const {
+    std::set<int64_t> borders = {extent.rows};
+    for (const Placement& placement : bucket_.placements) {
+      if (!holds_in(placement, extent, stages)) continue;
+      RETURN_IF_ERROR(add_borders(borders, placement, plan_, infos_, extent.rows));
+    }
+    std::vector<Block> blocks;
     int64_t first = 0;
     for (const int64_t border : borders) {
       if (border == first) continue;
-      Block block;
-      block.begin = begin + first;
-      block.rows = border - first;
-      block.chunk = chunk;
-      ASSIGN_OR_RETURN(block.padded,
-                       padded_for_all(bucket, plan, infos, {chunk, size}, {first, border}));
+      Block block{extent.begin + first, border - first, 0, extent.chunk, extent.chunks};
+      ASSIGN_OR_RETURN(block.padded, padded_for_all(extent, stages, {first, border}));
       blocks.push_back(block);
       first = border;
     }
-    begin += size;
+    return blocks;
   }
-  return blocks;
+
+  bool holds_in(const Placement& placement, const Extent& extent, Stages stages) const {
+    if (placement.stage == graph::Stage::kHead) return false;
+    if (placement.chunk >= 0 && placement.chunk != extent.chunk) return false;
+    const auto index = static_cast<size_t>(&placement - bucket_.placements.data());
+    return stages == Stages::kAll || (stages == Stages::kJoined ? for_joined_ : for_apart_)[index];
+  }
+
+  // The longest length that a static-shape device computes for some rows of an extent.
+  Result<int64_t> padded_for_all(const Extent& extent, Stages stages, Range rows) const {
+    int64_t padded = rows.size();
+    for (const Placement& placement : bucket_.placements) {
+      if (!holds_in(placement, extent, stages)) continue;
+      const size_t owner = placement.cut == Cut::kActivationCentric
+                               ? part_of_rows(placement, plan_, infos_, 0, extent.rows, rows.begin)
+                               : placement.parts.size();
+      for (size_t i = 0; i < placement.parts.size(); ++i) {
+        if (owner < placement.parts.size() && i != owner) continue;
+        const Part& part = placement.parts[i];
+        const int64_t own =
+            padded_rows(rows.size(), info_of(plan_, infos_, part.device).standard_rows);
+        if (own == 0) {
+          return make_error(ErrorCode::kUnsupported,
+                            "plan: device {} has no standard length for {} rows", part.device,
+                            rows.size());
+        }
+        padded = std::max(padded, own);
+      }
+    }
+    return padded;
+  }
+
+  const Plan& plan_;
+  const RowsBucket& bucket_;
+  std::span<const device::DeviceInfo> infos_;
+  JoinedStages joined_;
+  std::vector<bool> for_joined_;  // by placement: whether it holds for a stage that joins chunks,
+  std::vector<bool> for_apart_;   // for one that does not
+  RowCut cut_;
+  std::vector<Block> joined_blocks_;
+  std::vector<Block> spans_;
+};
+
+}  // namespace
+
+Result<RowCut> cut_rows(const Plan& plan, const RowsBucket& bucket, int64_t rows,
+                        std::span<const device::DeviceInfo> infos) {
+  return RowCutter(plan, bucket, infos).run(rows);
 }
 
 size_t part_of_rows(const Placement& placement, const Plan& plan,

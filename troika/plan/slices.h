@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "troika/device/device.h"
@@ -20,6 +22,7 @@ struct Slice {
   graph::TensorId tensor = -1;
   bool partial = false;   // one of the sums that make the value, all columns
   bool own_copy = false;  // computed by the device for itself; others have theirs
+  bool shared() const { return !partial && !own_copy; }
 };
 
 // What one device writes.
@@ -34,13 +37,14 @@ class Slices {
   Slices(const graph::Graph& source, std::span<const device::DeviceInfo> infos,
          int64_t max_logit_rows, CutGraph& out);
 
-  const std::vector<Slice>& of(graph::TensorId source, int32_t block) const;
+  // What there is of a value in a block's rows. Where chunks join, it may have been computed in
+  // other blocks of the same rows: then it is brought here first.
+  const std::vector<Slice>& of(graph::TensorId source, int32_t block);
   // Whole or sliced values that all may read, in order of columns.
-  std::vector<SliceSpec> shared(graph::TensorId source, int32_t block) const;
-  bool has_partial_sums(graph::TensorId source, int32_t block) const;
+  std::vector<SliceSpec> shared(graph::TensorId source, int32_t block);
+  bool has_partial_sums(graph::TensorId source, int32_t block);
   // A complete value that `device` need not compute.
-  bool at_hand(graph::TensorId source, int32_t block, int32_t device) const;
-  bool computed_on(graph::TensorId source, int32_t block, int32_t device) const;
+  bool at_hand(graph::TensorId source, int32_t block, int32_t device);
 
   // Tensors for `specs` to write. Where every device can (any stride, or a single row) they are
   // windows of one tensor, so that nobody has to join them.
@@ -56,11 +60,11 @@ class Slices {
   graph::TensorId read(graph::TensorId source, int32_t block, int32_t device, Range columns);
   graph::TensorId read_all(graph::TensorId source, int32_t block, int32_t device);
 
-  // Queues an operator. `like` gives stage and layer.
-  void emit(graph::Op op, const Assignment& assignment);
+  // Queues an operator in the stage and layer, and with the pause, of set_context().
+  void emit(graph::Op op, int32_t device, int32_t block, bool input_stationary = false);
 
   int64_t width(graph::TensorId source) const { return source_.tensor(source).width; }
-  // Stage, layer and pause of the operators that read() adds.
+  // Stage, layer and pause of the operators that are added from now on.
   void set_context(graph::Stage stage, int32_t layer, double delay_us);
 
  private:
@@ -68,22 +72,41 @@ class Slices {
     std::vector<Slice> slices;
     graph::TensorId whole = -1;  // the tensor whose windows the slices are
   };
+  // What a tensor holds of a value. In blocks of one span, the same parts are rows of one tensor.
+  struct Role {
+    enum Kind { kWhole, kShared, kPartial, kOwnCopy } kind = kWhole;
+    int32_t device = 0;  // that writes it; of a whole one, 0
+    Range columns;
+  };
 
   Value& value(graph::TensorId source, int32_t block);
-  const Value& value(graph::TensorId source, int32_t block) const;
-  graph::TensorId add_tensor(graph::TensorId source, int32_t block, int64_t width);
+  bool computed_on(graph::TensorId source, int32_t block, int32_t device);
+  graph::TensorId add_tensor(graph::TensorId source, int32_t block, const Role& role);
+  graph::TensorId new_tensor(graph::TensorId source, int32_t block, int64_t width);
   graph::TensorId window(graph::TensorId of, Range columns, int32_t block);
+  graph::TensorId concatenate(std::vector<graph::TensorId> inputs, graph::TensorId source,
+                              int32_t block, int32_t device, Range columns);
   graph::TensorId join(graph::TensorId source, int32_t block, int32_t device, Range columns);
   graph::TensorId sum(graph::TensorId source, int32_t block, int32_t device);
   const Slice* covering(const std::vector<Slice>& slices, int32_t device, Range columns) const;
   bool one_row(int32_t block) const;
 
+  void bring(graph::TensorId source, int32_t block);
+  std::vector<Slice> common(graph::TensorId source, const std::vector<int32_t>& blocks);
+  bool complete(graph::TensorId source, const std::vector<Slice>& slices) const;
+  void bring_whole(graph::TensorId source, int32_t block);
+  bool has_whole(graph::TensorId source, const std::vector<int32_t>& blocks);
+
   const graph::Graph& source_;
   std::span<const device::DeviceInfo> infos_;
   int64_t max_logit_rows_;
   CutGraph& out_;
-  std::vector<Value> values_;  // by tensor and block
-  size_t blocks_;              // and one for the whole pass
+  std::vector<Value> values_;                 // by tensor and block
+  size_t blocks_;                             // and one for the whole pass
+  std::vector<std::vector<int32_t>> across_;  // by block: those that share its rows in its span
+  // By value, span, kind, device and columns.
+  std::map<std::tuple<graph::TensorId, int32_t, int, int32_t, int64_t, int64_t>, graph::TensorId>
+      spans_;
   graph::Stage stage_ = graph::Stage::kInput;
   int32_t layer_ = -1;
   double delay_us_ = 0;

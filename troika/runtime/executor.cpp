@@ -55,6 +55,7 @@ struct Executor::State {
   uint64_t uses = 0;
 
   Status lower_all();
+  Status compile_on_devices(Schedule& schedule);
   Result<Schedule*> schedule_for(int64_t rows);
   Status make_room(const Schedule& schedule);
   void forget_oldest();
@@ -107,15 +108,17 @@ Status Executor::State::lower_all() {
   ASSIGN_OR_RETURN(activations, pool.allocate("activations", bytes));
   for (auto& schedule : schedules) {
     bind(*schedule, activations.data());
-    if (!schedule->list.any_rows) continue;
-    size_t device = 0;
-    const Status compiled = compile(*schedule, context.devices, device);
-    if (!compiled) {
-      context.lose(device, compiled.error());
-      return compiled;
-    }
+    if (schedule->list.any_rows) RETURN_IF_ERROR(compile_on_devices(*schedule));
   }
   return {};
+}
+
+// A device that cannot compile what it supports is lost.
+Status Executor::State::compile_on_devices(Schedule& schedule) {
+  size_t device = 0;
+  const Status compiled = compile(schedule, context.devices, device);
+  if (!compiled) context.lose(device, compiled.error());
+  return compiled;
 }
 
 void Executor::State::forget_oldest() {
@@ -151,13 +154,9 @@ Result<Schedule*> Executor::State::schedule_for(int64_t rows) {
   }
   Schedule& schedule = **found;
   schedule.last_used = ++uses;
-  if (schedule.kernels.empty()) {
-    size_t device = 0;
-    const Status compiled = compile(schedule, context.devices, device);
-    if (!compiled) {
-      context.lose(device, compiled.error());
-      return make_error(ErrorCode::kDeviceFailed, "{}", compiled.error().message);
-    }
+  if (!schedule.kernels.empty()) return &schedule;
+  if (const Status compiled = compile_on_devices(schedule); !compiled) {
+    return make_error(ErrorCode::kDeviceFailed, "{}", compiled.error().message);
   }
   return &schedule;
 }

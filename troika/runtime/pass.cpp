@@ -148,11 +148,13 @@ class Pass {
                         });
   }
 
+  int64_t rows_of(const plan::Task& task) const {
+    return task.stage == graph::Stage::kHead ? context_.views.logit_rows()
+                                             : context_.views.block(task.block).n_rows;
+  }
+
   int64_t macs(const plan::Task& task) const {
-    const int64_t rows = task.stage == graph::Stage::kHead
-                             ? context_.views.logit_rows()
-                             : context_.views.block(task.block).n_rows;
-    return task.macs_per_row * rows + task.macs_per_key * context_.views.keys(task.block);
+    return task.macs_per_row * rows_of(task) + task.macs_per_key * context_.views.keys(task.block);
   }
 
   Duration patience() const {
@@ -219,7 +221,8 @@ class Pass {
       spans[index].last = std::max(spans[index].last, times.end);
       context_.control.gather_bytes +=
           task.join_bytes_per_row * context_.views.block(task.block).n_rows;
-      if (context_.options.trace) record(task, times);
+      if (context_.options.trace) record(i, times);
+      schedule_.usual[i].add(rows_of(task), times.end - times.start);
     }
     for (size_t i = 0; i < spans.size(); ++i) {
       if (spans[i].busy == Duration::zero()) continue;
@@ -228,9 +231,8 @@ class Pass {
     }
   }
 
-  void record(const plan::Task& task, const device::TaskTimes& times) {
-    const bool is_head = task.stage == graph::Stage::kHead;
-    const device::BatchView& view = context_.views.block(task.block);
+  void record(size_t index, const device::TaskTimes& times) {
+    const plan::Task& task = tasks()[index];
     const auto& blocks = schedule_.list.cut->blocks;
     TraceEvent event;
     event.name = task.name;
@@ -239,7 +241,8 @@ class Pass {
     event.pass = context_.passes;
     event.layer = task.layer;
     event.sequences = static_cast<int32_t>(context_.views.whole().sequences.size());
-    event.rows = is_head ? context_.views.logit_rows() : view.n_rows;
+    event.rows = rows_of(task);
+    event.predicted_us = to_us(schedule_.usual[index].of(event.rows));
     if (task.block != plan::kWholePass) {
       event.chunk = blocks[static_cast<size_t>(task.block)].chunk;
       event.row_begin = blocks[static_cast<size_t>(task.block)].begin;

@@ -21,6 +21,7 @@ Result<std::unique_ptr<Schedule>> make_schedule(
     }
   }
   schedule->durations.resize(schedule->list.tasks.size());
+  schedule->usual.resize(schedule->list.tasks.size());
   return schedule;
 }
 

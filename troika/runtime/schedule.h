@@ -6,11 +6,28 @@
 #include <span>
 #include <vector>
 
+#include "troika/base/clock.h"
 #include "troika/base/result.h"
 #include "troika/device/device.h"
 #include "troika/plan/lower.h"
 
 namespace troika::runtime {
+
+// What a task took lately while it computed: the mean of runs with the same number of rows, the
+// newest of which count for a quarter. With other rows it starts anew.
+class UsualTime {
+ public:
+  // Zero if nothing is known of so many rows.
+  Duration of(int64_t rows) const { return rows == rows_ ? mean_ : Duration::zero(); }
+  void add(int64_t rows, Duration took) {
+    mean_ = of(rows) == Duration::zero() ? took : mean_ + (took - mean_) / 4;
+    rows_ = rows;
+  }
+
+ private:
+  int64_t rows_ = 0;
+  Duration mean_{};
+};
 
 struct Schedule {
   size_t bucket = 0;  // of the plan
@@ -20,6 +37,7 @@ struct Schedule {
   const float* logits = nullptr;
   int64_t logits_stride = 0;        // floats
   std::vector<Duration> durations;  // by task: what it took lately, from queueing to its end
+  std::vector<UsualTime> usual;     // by task
   uint64_t last_used = 0;
 
   bool serves(size_t of_bucket, int64_t rows) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "troika/plan/plan.h"
+#include "troika/plan/steps.h"
 
 namespace troika::plan::testing {
 
@@ -41,6 +42,51 @@ inline void random_cut(Placement& placement, const std::vector<std::string>& dev
   const int64_t most = placement.cut == Cut::kNone ? 1 : static_cast<int64_t>(devices.size());
   placement.parts = random_parts(devices, static_cast<size_t>(1 + below(random, most)), random);
   if (random() % 16 == 0) placement.delay_us = static_cast<double>(below(random, 200));
+}
+
+// Some stages' chunks are computed by one task.
+inline void random_joins(RowsBucket& bucket, std::mt19937& random) {
+  if (bucket.chunks.empty() || random() % 2 == 0) return;
+  const auto count = static_cast<int32_t>(2 + below(random, 2));
+  for (Placement& placement : bucket.placements) {
+    if (placement.stage == graph::Stage::kHead || !placement.op.empty()) continue;
+    if (random() % 2 == 0) placement.join_chunks = count;
+  }
+  const JoinedStages joined(bucket);
+  for (Placement& placement : bucket.placements) {
+    if (joined.touch(placement)) placement.chunk = -1;
+  }
+}
+
+// A list that can be kept: again and again some chunk, or some that join, goes on by one stage.
+inline void random_list(RowsBucket& bucket, int64_t n_layers, std::mt19937& random) {
+  const JoinedStages joined(bucket);
+  const int32_t chunks = chunk_count(bucket, bucket.max_rows);
+  const int32_t size = joined.group_size();
+  constexpr graph::Stage kStages[] = {graph::Stage::kG1, graph::Stage::kAttention,
+                                      graph::Stage::kG2};
+  std::vector<int32_t> done(static_cast<size_t>(chunks), 0);  // stages, by chunk
+  const auto last = static_cast<int32_t>(3 * n_layers);
+  for (auto left = static_cast<int64_t>(chunks) * last; left > 0;) {
+    const auto chunk = static_cast<int32_t>(below(random, chunks));
+    const int32_t position = done[static_cast<size_t>(chunk)];
+    if (position == last) continue;
+    const graph::Stage stage = kStages[position % 3];
+    const bool joins = joined.contains(stage, position / 3);
+    const int32_t first = joins ? chunk / size * size : chunk;
+    const int32_t end = joins ? std::min(chunks, first + size) : chunk + 1;
+    bool ready = true;
+    for (int32_t c = 0; c < end; ++c) {
+      const int32_t its = done[static_cast<size_t>(c)];
+      if (c >= first) ready = ready && its == position;
+      if (c < first && stage == graph::Stage::kAttention) ready = ready && its >= position;
+    }
+    if (!ready) continue;
+    for (int32_t c = first; c < end; ++c) ++done[static_cast<size_t>(c)];
+    left -= end - first;
+    const int32_t layer = position / 3;
+    bucket.order.push_back({stage, layer, layer, first, end - 1});
+  }
 }
 
 // One bucket, for passes of up to `max_rows` rows.
@@ -83,6 +129,9 @@ inline Plan random_plan(const graph::Graph& graph, const std::vector<std::string
     bucket.placements.back().op = products[i];
     if (random() % 2 == 0) bucket.placements.back().chunk = 1;
   }
+  random_joins(bucket, random);
+  if (random() % 3 == 0) bucket.order_rule = OrderRule::kWavefront;
+  if (!bucket.chunks.empty() && random() % 2 == 0) random_list(bucket, graph.n_layers, random);
   return plan;
 }
 
