@@ -38,14 +38,16 @@ void check_plan(plan::Plan& plan) {
   }
   const std::vector<device::DeviceInfo> infos(plan.devices.size());
   for (const plan::RowsBucket& bucket : plan.buckets) {
-    // Cut for as many rows as are worth the fuzzer's time.
-    const int64_t rows = std::min<int64_t>(bucket.max_rows, 64);
-    const auto list = plan::lower(plan, bucket, graph, rows, 1, infos);
-    require(list.has_value() && list->memory.bytes > 0);
-    for (size_t i = 0; i < list->tasks.size(); ++i) {
-      const plan::Task& task = list->tasks[i];
-      require(task.device >= 0 && static_cast<size_t>(task.device) < plan.devices.size());
-      for (const int32_t wait : task.waits) require(wait >= 0 && static_cast<size_t>(wait) < i);
+    // Cut for as many rows as are worth the fuzzer's time, and for so few that chunks are missing.
+    for (const int64_t most : {64, 9}) {
+      const int64_t rows = std::min<int64_t>(bucket.max_rows, most);
+      const auto list = plan::lower(plan, bucket, graph, rows, 1, infos);
+      require(list.has_value() && list->memory.bytes > 0);
+      for (size_t i = 0; i < list->tasks.size(); ++i) {
+        const plan::Task& task = list->tasks[i];
+        require(task.device >= 0 && static_cast<size_t>(task.device) < plan.devices.size());
+        for (const int32_t wait : task.waits) require(wait >= 0 && static_cast<size_t>(wait) < i);
+      }
     }
   }
 }

@@ -1,9 +1,11 @@
-// Writes inputs for plan_fuzz to begin with: sound plans for one and two devices.
+// Writes inputs for plan_fuzz to begin with: sound plans for one and two devices, in chunks with
+// orders and joins among them.
 //   plan_seeds FOLDER
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <vector>
 
 #include "troika/graph/graph.h"
 #include "troika/model/testing/tiny_model.h"
@@ -27,12 +29,15 @@ int main(int argc, char** argv) {
   two.buckets.push_back(two.buckets[0]);
   two.buckets[1].max_rows = 64;
   two.buckets[1].placements[1].parts[0].device = "cpu@1";
+  std::vector<plan::Plan> plans = {one, two};
   std::mt19937 random(1);
-  plan::Plan three = plan::testing::random_plan(*graph, {"cpu@0", "cpu@1"}, 64, random);
+  for (int i = 0; i < 12; ++i) {
+    plans.push_back(plan::testing::random_plan(*graph, {"cpu@0", "cpu@1"}, 64, random));
+  }
   int number = 0;
-  for (const plan::Plan* plan : {&one, &two, &three}) {
+  for (const plan::Plan& plan : plans) {
     std::ofstream out(folder / ("plan-" + std::to_string(++number) + ".json"), std::ios::binary);
-    out << plan::to_json(*plan);
+    out << plan::to_json(plan);
     if (!out.flush()) {
       std::fputs("a plan cannot be written\n", stderr);
       return 1;

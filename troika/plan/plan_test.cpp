@@ -31,6 +31,7 @@ Placement rich() {
   placement.parts[0].share = 0.3;
   placement.parts[0].input_stationary = true;
   placement.delay_us = 12.5;
+  placement.join_chunks = 3;
   return placement;
 }
 
@@ -132,6 +133,7 @@ TEST_F(PlanTest, WrongPlansAreRefusedWithThePlaceNamed) {
     return refused([&](Plan& p) {
       p.devices = {"cpu", "npu"};
       Placement extra = rich();
+      extra.join_chunks = 1;
       extra.parts.push_back({"npu"});
       spoil(extra);
       placements(p).push_back(extra);
@@ -186,6 +188,8 @@ TEST_F(PlanTest, JsonGivesTheSamePlanBack) {
   plan.buckets[1].max_rows = 2048;
   plan.buckets[1].chunks = {128, 256};
   plan.buckets[1].in_flight = 2;
+  plan.buckets[1].order = {{Stage::kG1, 1, 2, 3, 4}, {std::nullopt, 5, 6, 7, 8}};
+  plan.buckets[0].order_rule = OrderRule::kWavefront;
   plan.buckets[1].placements.push_back(rich());
   const std::string text = to_json(plan);
   const auto again = from_json(text);
@@ -207,6 +211,16 @@ TEST_F(PlanTest, JsonGivesTheSamePlanBack) {
   EXPECT_EQ(placements[5].parts[0].share, 0.3);
   EXPECT_TRUE(placements[5].parts[0].input_stationary);
   EXPECT_EQ(placements[5].delay_us, 12.5);
+  EXPECT_EQ(placements[5].join_chunks, 3);
+  EXPECT_EQ(again->buckets[0].order_rule, OrderRule::kWavefront);
+  const auto& order = again->buckets[1].order;
+  ASSERT_EQ(order.size(), 2u);
+  EXPECT_EQ(order[0].stage, Stage::kG1);
+  EXPECT_FALSE(order[1].stage.has_value());
+  EXPECT_EQ(order[1].first_layer, 5);
+  EXPECT_EQ(order[1].last_layer, 6);
+  EXPECT_EQ(order[1].first_chunk, 7);
+  EXPECT_EQ(order[1].last_chunk, 8);
   EXPECT_EQ(placements[2].stage, Stage::kG1);
   EXPECT_EQ(placements[2].first_layer, 0);
   EXPECT_EQ(placements[2].last_layer, 1);
@@ -227,6 +241,7 @@ TEST_F(PlanTest, WrongValuesAreRefusedWithTheFieldNamed) {
   Plan full = sound();
   full.buckets[0].chunks = {128};
   full.buckets[0].in_flight = 1;
+  full.buckets[0].order = {{Stage::kG1, 0, 1, 1, 2}};
   full.buckets[0].placements.push_back(rich());
   const json root = json::parse(to_json(full));
   const json wrong[] = {nullptr,
@@ -272,6 +287,29 @@ TEST_F(PlanTest, WrongValuesAreRefusedWithTheFieldNamed) {
     ASSERT_FALSE(plan.has_value()) << key;
     EXPECT_SAYS(plan.error().message, "plan." + key);
   }
+}
+
+TEST_F(PlanTest, AnOrderIsARuleOrAList) {
+  Plan plan = sound();
+  plan.buckets[0].order_rule = OrderRule::kWavefront;
+  const json root = json::parse(to_json(plan));
+  EXPECT_EQ(root["buckets"][0]["order"], "wavefront");
+  for (const json& bad :
+       {json("backwards"), json(7), json::array(), json::object(), json::parse("[1]")}) {
+    json spoilt = root;
+    spoilt["buckets"][0]["order"] = bad;
+    const auto refused = from_json(spoilt.dump());
+    ASSERT_FALSE(refused.has_value()) << bad;
+    EXPECT_SAYS(refused.error().message, "plan.buckets[0].order");
+  }
+  json spoilt = root;
+  spoilt["buckets"][0]["order"] = "stages";
+  EXPECT_TRUE(from_json(spoilt.dump()).has_value());
+  const json entry = {{"first_layer", 0}, {"last_layer", 0}, {"first_chunk", 0}, {"last_chunk", 0}};
+  spoilt["buckets"][0]["order"] = std::vector<json>(8193, entry);
+  const auto many = from_json(spoilt.dump());
+  ASSERT_FALSE(many.has_value());
+  EXPECT_SAYS(many.error().message, "8193 entries, 8192 at most");
 }
 
 TEST_F(PlanTest, AnotherVersionIsUnsupported) {
