@@ -101,19 +101,23 @@ class Grouping {
     const bool fits = open_[device] != kNoTask && waits.empty() &&
                       joins(tasks[static_cast<size_t>(open_[device])], op, assignment);
     if (!fits) {
-      ASSIGN_OR_RETURN(Task task, begin(op, assignment));
+      ASSIGN_OR_RETURN(Task fresh, begin(op, assignment));
       open_[device] = order_.add(assignment.device);
-      add_waits(task, open_[device], waits);
-      tasks.push_back(std::move(task));
+      add_waits(fresh, open_[device], waits);
+      tasks.push_back(std::move(fresh));
     }
-    append(tasks[static_cast<size_t>(open_[device])], id);
+    Task& task = tasks[static_cast<size_t>(open_[device])];
+    task.program.max_rows = std::max(task.program.max_rows, max_rows_of(op, assignment));
+    append(task, id);
     record(op, open_[device]);
     return {};
   }
 
   bool joins(const Task& task, const graph::Op& op, const Assignment& assignment) const {
     return task.stage == op.stage && task.layer == op.layer && task.block == block_of(assignment) &&
-           task.program.input_stationary == assignment.input_stationary;
+           task.program.input_stationary == assignment.input_stationary &&
+           (infos_[static_cast<size_t>(assignment.device)].standard_rows.empty() ||
+            task.program.max_rows == max_rows_of(op, assignment));
   }
 
   Result<Task> begin(const graph::Op& op, const Assignment& assignment) const {
@@ -134,17 +138,24 @@ class Grouping {
         std::chrono::duration<double, std::micro>(assignment.delay_us));
     task.program.graph = &cut_.graph;
     task.program.input_stationary = assignment.input_stationary;
-    const int64_t rows =
-        op.stage == Stage::kHead
-            ? max_logit_rows_
-            : cut_.blocks[task.block == kWholePass ? 0 : static_cast<size_t>(task.block)].rows;
-    const device::DeviceInfo& info = infos_[static_cast<size_t>(assignment.device)];
-    task.program.max_rows = padded_rows(rows, info.standard_rows);
+    task.program.max_rows = max_rows_of(op, assignment);
     if (task.program.max_rows == 0) {
       return make_error(ErrorCode::kUnsupported, "device {} has no length for {} rows of {}",
-                        info.name, rows, task.name);
+                        infos_[static_cast<size_t>(assignment.device)].name,
+                        rows_of(op, assignment), task.name);
     }
     return task;
+  }
+
+  // The head works on wanted rows, but may have to finish sums of all rows before.
+  int64_t rows_of(const graph::Op& op, const Assignment& assignment) const {
+    if (cut_.graph.tensor(op.output).rows == graph::RowCount::kLogits) return max_logit_rows_;
+    return cut_.blocks[static_cast<size_t>(std::max(assignment.block, 0))].rows;
+  }
+
+  int64_t max_rows_of(const graph::Op& op, const Assignment& assignment) const {
+    return padded_rows(rows_of(op, assignment),
+                       infos_[static_cast<size_t>(assignment.device)].standard_rows);
   }
 
   void add_waits(Task& task, int32_t number, const std::vector<int32_t>& waits) {

@@ -121,6 +121,9 @@ TEST(Lower, EveryProductIsDoneOnce) {
           const int32_t block = list->cut->assignments[static_cast<size_t>(id)].block;
           const int64_t n =
               block == kWholePass ? 1 : list->cut->blocks[static_cast<size_t>(block)].rows;
+          if (list->cut->graph.tensor(op.output).rows == RowCount::kTokens) {
+            EXPECT_LE(n, task.program.max_rows) << task.name;
+          }
           if (op.kind == OpKind::kMatMul) {
             macs[op.weight] += n * graph::macs_per_row(list->cut->graph, id, 0);
           }
