@@ -146,33 +146,12 @@ class BucketCheck {
   Status check_order() const {
     const JoinedStages joined(bucket_);
     RETURN_IF_ERROR(check_joined_chunks(joined));
-    const int32_t chunks = chunk_count(bucket_, bucket_.max_rows);
-    for (size_t i = 0; i < bucket_.order.size(); ++i) {
-      const OrderEntry& entry = bucket_.order[i];
-      const auto refuse = [&](const std::string& what) {
-        return make_error(ErrorCode::kInvalidData, "plan: bucket of {} rows, order[{}]: {}",
-                          bucket_.max_rows, i, what);
-      };
-      if (entry.stage && (is_outer(*entry.stage))) {
-        return refuse(fmt::format("stage {} has its fixed place: list G1, A and G2",
-                                  to_string(*entry.stage)));
-      }
-      if (entry.first_layer < 0 || entry.last_layer < entry.first_layer ||
-          entry.last_layer >= graph_.n_layers) {
-        return refuse(fmt::format("layers {} to {} are not in 0 to {}", entry.first_layer,
-                                  entry.last_layer, graph_.n_layers - 1));
-      }
-      if (entry.first_chunk < 0 || entry.last_chunk < entry.first_chunk ||
-          entry.last_chunk >= chunks) {
-        return refuse(fmt::format("chunks {} to {} are not in 0 to {}", entry.first_chunk,
-                                  entry.last_chunk, chunks - 1));
-      }
-    }
     // The rules give orders that can be kept.
     if (bucket_.order.empty()) return {};
-    const auto steps =
-        order_steps(plan_, bucket_, static_cast<int32_t>(graph_.n_layers), chunks, {});
-    if (!steps) return tl::unexpected<Error>(steps.error());
+    const auto layers = static_cast<int32_t>(graph_.n_layers);
+    const int32_t chunks = chunk_count(bucket_, bucket_.max_rows);
+    RETURN_IF_ERROR(check_entries(bucket_, layers, chunks));
+    RETURN_IF_ERROR(order_steps(plan_, bucket_, layers, chunks, {}));
     return {};
   }
 

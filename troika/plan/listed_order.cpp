@@ -245,6 +245,31 @@ class ListedOrder {
 
 }  // namespace
 
+Status check_entries(const RowsBucket& bucket, int32_t n_layers, int32_t n_chunks) {
+  for (size_t i = 0; i < bucket.order.size(); ++i) {
+    const OrderEntry& entry = bucket.order[i];
+    const auto refuse = [&](const std::string& what) {
+      return make_error(ErrorCode::kInvalidData, "plan: bucket of {} rows, order[{}]: {}",
+                        bucket.max_rows, i, what);
+    };
+    if (entry.stage && (*entry.stage == Stage::kInput || *entry.stage == Stage::kHead)) {
+      return refuse(
+          fmt::format("stage {} has its fixed place: list G1, A and G2", to_string(*entry.stage)));
+    }
+    if (entry.first_layer < 0 || entry.last_layer < entry.first_layer ||
+        entry.last_layer >= n_layers) {
+      return refuse(fmt::format("layers {} to {} are not in 0 to {}", entry.first_layer,
+                                entry.last_layer, n_layers - 1));
+    }
+    if (entry.first_chunk < 0 || entry.last_chunk < entry.first_chunk ||
+        entry.last_chunk >= n_chunks) {
+      return refuse(fmt::format("chunks {} to {} are not in 0 to {}", entry.first_chunk,
+                                entry.last_chunk, n_chunks - 1));
+    }
+  }
+  return {};
+}
+
 Result<std::vector<Step>> order_by_list(const Plan& plan, const RowsBucket& bucket,
                                         const StepTable& table) {
   return ListedOrder(plan, bucket, table).run();

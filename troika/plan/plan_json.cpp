@@ -1,9 +1,8 @@
 // The Plan record as JSON.
-#include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "troika/base/json_text.h"
+#include "troika/plan/json_fields.h"
 #include "troika/plan/plan.h"
 
 namespace troika::plan {
@@ -15,79 +14,6 @@ using nlohmann::json;
 // No plan within the bounds of plan.h is longer when written.
 constexpr size_t kMaxPlanBytes = size_t{16} << 20;
 constexpr int64_t kMaxLayers = 100'000;
-constexpr size_t kMaxNameBytes = 256;
-constexpr int kMaxDepth = 16;
-constexpr int64_t kMaxValues = 250'000;
-constexpr int64_t kMaxDigits = 100;
-
-// Depth, number of values and digits of a number, before the parser, which bounds none of them,
-// spends time and memory on them.
-Status check_size(std::string_view text) {
-  int depth = 0;
-  int64_t commas = 0;
-  int64_t digits = 0;  // of the number that the text is in
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"') in_string = !in_string;
-    if (in_string) {
-      if (c == '\\') ++i;
-      continue;
-    }
-    if (c == '[' || c == '{') ++depth;
-    if (c == ']' || c == '}') --depth;
-    if (c == ',') ++commas;
-    digits = c >= '0' && c <= '9' ? digits + 1 : 0;
-    if (depth > kMaxDepth || commas >= kMaxValues || digits > kMaxDigits) {
-      return make_error(ErrorCode::kInvalidData,
-                        "plan: nested deeper than {}, or more than {} values, or a number of more "
-                        "than {} digits",
-                        kMaxDepth, kMaxValues, kMaxDigits);
-    }
-  }
-  return {};
-}
-
-Result<const json*> field(const json& object, const std::string& path, const char* key) {
-  if (!object.is_object()) {
-    return make_error(ErrorCode::kInvalidData, "plan: {} is not an object", path);
-  }
-  const auto found = object.find(key);
-  if (found == object.end()) {
-    return make_error(ErrorCode::kInvalidData, "plan: {}.{} is missing", path, key);
-  }
-  return &*found;
-}
-
-Result<std::string> string_field(const json& object, const std::string& path, const char* key) {
-  ASSIGN_OR_RETURN(const json* value, field(object, path, key));
-  if (!value->is_string()) {
-    return make_error(ErrorCode::kInvalidData, "plan: {}.{} is not a string", path, key);
-  }
-  return value->get<std::string>();
-}
-
-Result<int64_t> int_field(const json& object, const std::string& path, const char* key,
-                          int64_t least, int64_t most) {
-  ASSIGN_OR_RETURN(const json* value, field(object, path, key));
-  // Unsigned numbers above the signed range must not wrap into it.
-  const bool fits = value->is_number_integer() &&
-                    (!value->is_number_unsigned() || value->get<uint64_t>() <= INT64_MAX);
-  if (!fits || value->get<int64_t>() < least || value->get<int64_t>() > most) {
-    return make_error(ErrorCode::kInvalidData,
-                      "plan: {}.{} is {}, not a whole number from {} to {}", path, key,
-                      shown(*value), least, most);
-  }
-  return value->get<int64_t>();
-}
-
-Result<const json*> array_field(const json& object, const std::string& path, const char* key) {
-  ASSIGN_OR_RETURN(const json* value, field(object, path, key));
-  if (!value->is_array()) {
-    return make_error(ErrorCode::kInvalidData, "plan: {}.{} is not an array", path, key);
-  }
-  return value;
-}
 
 Result<graph::Stage> stage_from(const std::string& name, const std::string& path) {
   for (const graph::Stage stage :
@@ -97,27 +23,6 @@ Result<graph::Stage> stage_from(const std::string& name, const std::string& path
   }
   return make_error(ErrorCode::kInvalidData,
                     "plan: {}.stage is {}, not one of input, G1, A, G2, head", path, shown(name));
-}
-
-// Names end up in messages and tables: printable ASCII.
-Result<std::string> name_from(const json& value, const std::string& path) {
-  const auto printable = [](unsigned char c) { return c > ' ' && c < 0x7f; };
-  if (value.is_string()) {
-    const auto& name = value.get_ref<const std::string&>();
-    const bool sound = !name.empty() && name.size() <= kMaxNameBytes &&
-                       std::all_of(name.begin(), name.end(), printable);
-    if (sound) return name;
-  }
-  return make_error(ErrorCode::kInvalidData, "plan: {} is {}, not a name", path, shown(value));
-}
-
-Result<double> number_field(const json& object, const std::string& path, const char* key) {
-  ASSIGN_OR_RETURN(const json* value, field(object, path, key));
-  if (!value->is_number() || !std::isfinite(value->get<double>())) {
-    return make_error(ErrorCode::kInvalidData, "plan: {}.{} is {}, not a number", path, key,
-                      shown(*value));
-  }
-  return value->get<double>();
 }
 
 Result<Part> part_from(const json& object, const std::string& path) {

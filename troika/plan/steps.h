@@ -42,6 +42,9 @@ struct Step {
 // Chunks of a pass of `rows` rows.
 int32_t chunk_count(const RowsBucket& bucket, int64_t rows);
 
+// Whether the entries of a planned order name stages, layers and chunks that there are.
+Status check_entries(const RowsBucket& bucket, int32_t n_layers, int32_t n_chunks);
+
 // All steps but the head, for the first `n_chunks` chunks, so that each comes after what it needs
 // and every device gets its own in the planned order. `apart` says of which groups the chunks
 // cannot join (empty: of none). kInvalidData naming the entry if the planned order lacks a step,

@@ -1,0 +1,30 @@
+// Fields of a plan's JSON, each read with a check that names its path.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "troika/base/result.h"
+
+namespace troika::plan {
+
+// Depth, number of values and digits of a number, before the parser, which bounds none of them,
+// spends time and memory on them.
+Status check_size(std::string_view text);
+
+// `path` is the object's, for messages: "plan.buckets[0]".
+Result<const nlohmann::json*> field(const nlohmann::json& object, const std::string& path,
+                                    const char* key);
+Result<std::string> string_field(const nlohmann::json& object, const std::string& path,
+                                 const char* key);
+Result<int64_t> int_field(const nlohmann::json& object, const std::string& path, const char* key,
+                          int64_t least, int64_t most);
+Result<double> number_field(const nlohmann::json& object, const std::string& path, const char* key);
+Result<const nlohmann::json*> array_field(const nlohmann::json& object, const std::string& path,
+                                          const char* key);
+// Names end up in messages and tables: printable ASCII.
+Result<std::string> name_from(const nlohmann::json& value, const std::string& path);
+
+}  // namespace troika::plan
