@@ -103,6 +103,8 @@ TEST(Lower, OneDeviceGetsTheGraphAsItIs) {
 // However a graph is cut, its products are done once: outputs, inputs and rows add up.
 TEST(Lower, EveryProductIsDoneOnce) {
   std::mt19937 random(7);
+  int listed = 0;
+  int joined = 0;
   for (const char* name : kModels) {
     const model::Model model = load(name);
     const graph::Graph graph = *graph::build(model);
@@ -113,6 +115,10 @@ TEST(Lower, EveryProductIsDoneOnce) {
       ASSERT_TRUE(check(plan, graph).has_value()) << check(plan, graph).error().message;
       const auto list = lower(plan, plan.buckets[0], graph, rows, 1, three_devices());
       ASSERT_TRUE(list.has_value()) << list.error().message;
+      listed += plan.buckets[0].order.empty() ? 0 : 1;
+      joined += std::any_of(list->tasks.begin(), list->tasks.end(), [](const Task& task) {
+        return task.name.find(" chunks ") != std::string::npos;
+      });
       std::map<const model::Weight*, int64_t> macs;
       int64_t macs_per_key = 0;
       for (const Task& task : list->tasks) {
@@ -151,6 +157,8 @@ TEST(Lower, EveryProductIsDoneOnce) {
       EXPECT_EQ(macs_per_key, expected_per_key);
     }
   }
+  EXPECT_GT(listed, 30);
+  EXPECT_GT(joined, 10);
 }
 
 TEST(Lower, CountsTheWorkOfEveryOperator) {
