@@ -161,6 +161,25 @@ TEST(Lower, EveryProductIsDoneOnce) {
   EXPECT_GT(joined, 10);
 }
 
+// Slices are windows of one tensor, whoever wrote them and however they are read.
+TEST(Lower, DevicesThatTakeAnyStrideCopyNothing) {
+  std::mt19937 random(13);
+  for (const char* name : {"q4_1-narrow-mlp.gguf", "f32-odd.gguf", "q8_0-one-head.gguf"}) {
+    const model::Model model = load(name);
+    const graph::Graph graph = *graph::build(model);
+    for (int round = 0; round < 40; ++round) {
+      Plan plan = testing::random_plan(graph, {"a", "b", "c"}, 48, random);
+      for (Placement& placement : plan.buckets[0].placements) placement.join_chunks = 1;
+      plan.buckets[0].order.clear();
+      const auto list = lower(plan, plan.buckets[0], graph, 48, 5, plain(3));
+      ASSERT_TRUE(list.has_value()) << list.error().message;
+      for (const Task& task : list->tasks) {
+        ASSERT_EQ(task.join_bytes_per_row, 0) << task.name << " of\n" << to_json(plan);
+      }
+    }
+  }
+}
+
 TEST(Lower, CountsTheWorkOfEveryOperator) {
   const model::Model model = load("f16-untied.gguf");
   const graph::Graph graph = *graph::build(model);

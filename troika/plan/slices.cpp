@@ -238,10 +238,12 @@ TensorId Slices::read(TensorId source, int32_t block, int32_t device, Range colu
   const Slice* const from = covering(v.slices, device, columns);
   if (from != nullptr && from->columns == columns) return from->tensor;
   if (v.whole >= 0 && columns == all) return v.whole;
+  const bool takes_windows = infos_[static_cast<size_t>(device)].strided || one_row(block);
+  if (from == nullptr && v.whole >= 0 && takes_windows) return window(v.whole, columns, block);
   if (from == nullptr) return join(source, block, device, columns);
   const Range within = {columns.begin - from->columns.begin, columns.end - from->columns.begin};
   const TensorId part = window(from->tensor, within, block);
-  if (infos_[static_cast<size_t>(device)].strided || one_row(block)) return part;
+  if (takes_windows) return part;
   return concatenate({part}, source, block, device, columns);
 }
 
