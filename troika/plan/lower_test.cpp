@@ -137,9 +137,9 @@ TEST(Lower, EveryProductIsDoneOnce) {
             macs_per_key += n * graph::macs_per_row(list->cut->graph, id, 1);
           }
           if (op.kind == OpKind::kConcat) {
-            int64_t joined = 0;
-            for (const TensorId in : op.inputs) joined += list->cut->graph.tensor(in).width;
-            EXPECT_EQ(joined, list->cut->graph.tensor(op.output).width);
+            int64_t width = 0;
+            for (const TensorId in : op.inputs) width += list->cut->graph.tensor(in).width;
+            EXPECT_EQ(width, list->cut->graph.tensor(op.output).width);
           }
         }
       }
