@@ -10,20 +10,6 @@ double percent_of_core(Duration cpu, Duration elapsed) {
   return elapsed > Duration::zero() ? 100 * to_seconds(cpu) / to_seconds(elapsed) : 0;
 }
 
-Json device_json(const engine::DeviceUse& use, Duration elapsed) {
-  return {{"name", use.name},
-          {"share", use.share},
-          {"busy_ms", to_ms(use.busy)},
-          {"wait_ms", to_ms(use.wait)},
-          {"tasks", use.tasks},
-          {"joins", use.joins},
-          {"join_wait_ms", to_ms(use.join_wait)},
-          {"threads", use.threads},
-          {"cpu_ms", to_ms(use.cpu)},
-          {"cpu_percent_of_core", percent_of_core(use.cpu, elapsed)}};
-}
-
-// Every token that was computed alone, and the passes of the prompt.
 Json control_json(const engine::Answer& answer) {
   const engine::ControlUse& control = answer.control;
   return {{"submit_ms", to_ms(control.submit)},
@@ -49,11 +35,24 @@ std::string device_line(const engine::DeviceUse& use, Duration elapsed) {
 
 }  // namespace
 
+Json use_json(const engine::DeviceUse& use, Duration elapsed) {
+  return {{"name", use.name},
+          {"share", use.share},
+          {"busy_ms", to_ms(use.busy)},
+          {"wait_ms", to_ms(use.wait)},
+          {"tasks", use.tasks},
+          {"joins", use.joins},
+          {"join_wait_ms", to_ms(use.join_wait)},
+          {"threads", use.threads},
+          {"cpu_ms", to_ms(use.cpu)},
+          {"cpu_percent_of_core", percent_of_core(use.cpu, elapsed)}};
+}
+
 Json answer_json(const LoadedEngine& loaded, const std::vector<model::TokenId>& prompt,
                  const engine::GenerateOptions& options, const engine::Answer& answer) {
   Json devices = Json::array();
   for (const engine::DeviceUse& use : answer.devices) {
-    devices.push_back(device_json(use, answer.elapsed));
+    devices.push_back(use_json(use, answer.elapsed));
   }
   const engine::Engine& engine = *loaded.engine;
   const engine::EngineOptions& effective = engine.options();
@@ -88,6 +87,7 @@ Json answer_json(const LoadedEngine& loaded, const std::vector<model::TokenId>& 
   json["seed"] = options.sampling.seed;
   json["context"] = effective.context;
   json["threads"] = effective.threads;
+  json["activations"] = engine.plan().activations;
   json["kv_type"] = std::string(device::to_string(effective.kv_type));
   Json memory = Json::object();
   for (const auto& [owner, bytes] : engine.memory()) memory[owner] = bytes;

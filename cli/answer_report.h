@@ -14,6 +14,9 @@ namespace troika::cli {
 Json answer_json(const LoadedEngine& loaded, const std::vector<model::TokenId>& prompt,
                  const engine::GenerateOptions& options, const engine::Answer& answer);
 
+// What one device did in `elapsed`.
+Json use_json(const engine::DeviceUse& use, Duration elapsed);
+
 // "[prompt 12 tokens, ...]", with a newline before and after.
 std::string answer_summary(const engine::Answer& answer);
 

@@ -73,7 +73,7 @@ class Bench final : public Verb {
       if (!progress_) console.note("measuring " + what);
       BenchRow row = describe(loaded, setting, test);
       row.peak = peak;
-      ASSIGN_OR_RETURN(row.samples, measure(*loaded.engine, test, repetitions_, !no_warmup_));
+      RETURN_IF_ERROR(measure(*loaded.engine, test, repetitions_, !no_warmup_, row));
       row.work = least_work(*loaded.engine, test);
       RETURN_IF_ERROR(printer.row(row));
     }

@@ -35,22 +35,25 @@ Result<Duration> run_once(engine::Engine& engine, const BenchTest& test) {
 
 }  // namespace
 
-Result<std::vector<Duration>> measure(engine::Engine& engine, const BenchTest& test,
-                                      int64_t repetitions, bool warm_up) {
+Status measure(engine::Engine& engine, const BenchTest& test, int64_t repetitions, bool warm_up,
+               BenchRow& row) {
   if (warm_up) {
     // A whole prompt touches every buffer; one step is enough for decode.
     const BenchTest once{test.n_prompt, std::min<int64_t>(test.n_gen, 1), test.n_depth};
     ASSIGN_OR_RETURN([[maybe_unused]] const Duration ignored, run_once(engine, once));
   }
-  std::vector<Duration> samples;
+  static_cast<void>(engine.take_uses());
+  const TimePoint begin = system_clock().now();
   for (int64_t i = 0; i < repetitions; ++i) {
     if (interrupted()) {
       return make_error(ErrorCode::kCancelled, "interrupted while measuring {}", test.name());
     }
     ASSIGN_OR_RETURN(const Duration sample, run_once(engine, test));
-    samples.push_back(sample);
+    row.samples.push_back(sample);
   }
-  return samples;
+  row.elapsed = system_clock().now() - begin;
+  row.uses = engine.take_uses();
+  return {};
 }
 
 TestWork least_work(const engine::Engine& engine, const BenchTest& test) {
@@ -84,6 +87,7 @@ BenchRow describe(const LoadedEngine& loaded, const BenchSetting& setting, const
   for (const auto& device : engine.devices()) row.devices.push_back(device->info().name);
   row.threads = engine.options().threads;
   row.kernels = fact(engine.devices().front()->info(), "kernels");
+  row.activations = engine.plan().activations;
   row.test_time = utc_time();
   row.load = loaded.load_time;
   row.compile = engine.compile_time();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <vector>
 
 #include "cli/bench_row.h"
 #include "cli/load.h"
@@ -10,14 +9,14 @@
 
 namespace troika::cli {
 
-// The time of each repetition. kCancelled on Ctrl-C between two of them.
-Result<std::vector<Duration>> measure(engine::Engine& engine, const BenchTest& test,
-                                      int64_t repetitions, bool warm_up);
+// Fills in what was measured: samples, and what the devices did. kCancelled on Ctrl-C.
+Status measure(engine::Engine& engine, const BenchTest& test, int64_t repetitions, bool warm_up,
+               BenchRow& row);
 
 // What the test computes and reads at least, from the engine's own counts.
 TestWork least_work(const engine::Engine& engine, const BenchTest& test);
 
-// A row with everything but samples, work and peak.
+// A row with everything but samples, uses, work and peak.
 BenchRow describe(const LoadedEngine& loaded, const BenchSetting& setting, const BenchTest& test);
 
 // The peaks of this machine by number of threads, each measured once in a run. kCancelled on

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "cli/answer_report.h"
 #include "cli/machine.h"
 #include "cli/options.h"
 #include "cli/version.h"
@@ -64,6 +65,8 @@ Json to_json(const BenchRow& row) {
   const Statistics time = statistics(times);
   Json samples_ns = Json::array();
   for (const Duration sample : row.samples) samples_ns.push_back(sample.count());
+  Json uses = Json::array();
+  for (const engine::DeviceUse& use : row.uses) uses.push_back(use_json(use, row.elapsed));
   return {{"test", row.test.name()},
           {"avg_ts", speed.mean},
           {"stddev_ts", speed.stddev},
@@ -77,8 +80,9 @@ Json to_json(const BenchRow& row) {
           {"n_threads", row.threads},
           {"threads", row.threads},
           {"devices", row.devices},
+          {"device_uses", uses},
           {"kernels", row.kernels},
-          {"activations", "f32"},
+          {"activations", row.activations},
           {"kv_type", std::string(device::to_string(row.setting.kv_type))},
           {"n_ubatch", row.setting.ubatch},
           {"model_type", row.model_type},

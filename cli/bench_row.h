@@ -7,6 +7,7 @@
 #include "cli/bench_matrix.h"
 #include "cli/json_output.h"
 #include "troika/base/clock.h"
+#include "troika/engine/engine.h"
 
 namespace troika::cli {
 
@@ -32,6 +33,8 @@ struct BenchRow {
   BenchTest test;
   BenchSetting setting;
   std::vector<Duration> samples;
+  std::vector<engine::DeviceUse> uses;  // in all samples, and what had to be computed before them
+  Duration elapsed{};                   // of these
   TestWork work;
   Peak peak;
 
@@ -42,6 +45,7 @@ struct BenchRow {
   std::vector<std::string> devices;
   int threads = 0;
   std::string kernels;
+  std::string activations;
   std::string test_time;
   Duration load{};
   Duration compile{};

@@ -1,6 +1,5 @@
 #include "cli/device_prober.h"
 
-#include "cli/cache_folder.h"
 #include "cli/interrupt.h"
 #include "cli/version.h"
 #include "troika/base/cores.h"
@@ -19,9 +18,7 @@ constexpr std::string_view kReference = "cpu";
 ProbeReport try_here(const device::DeviceType& type, const DeviceSpec& spec,
                      const std::vector<int>& cores, const ProberOptions& options) {
   ProbeReport report;
-  device::OpenOptions open_options;
-  open_options.kernels = options.kernels;
-  auto device = type.open(spec, cores, open_options, system_clock());
+  auto device = type.open(spec, cores, options.open, system_clock());
   report.opened = device.has_value();
   report.end = ProbeEnd::kRefused;
   if (!device) {
@@ -43,18 +40,19 @@ ProbeReport try_here(const device::DeviceType& type, const DeviceSpec& spec,
 
 Result<ProbeReport> try_in_child(const DeviceSpec& spec, const std::vector<int>& cores,
                                  const ProberOptions& options) {
-  const device::DeviceStore store = device_store(cache_folder());
+  const device::DeviceStore store = device_store(options.cache_folder);
   device::ProbeRequest request;
   request.command = {"/proc/self/exe", "probe-device", "--threads", std::to_string(cores.size())};
   if (!store.folder().empty()) {
     request.command.insert(request.command.end(), {"--cache", store.folder()});
   }
-  if (!options.kernels.empty()) {
-    request.command.insert(request.command.end(), {"--kernels", options.kernels});
+  if (!options.open.kernels.empty()) {
+    request.command.insert(request.command.end(), {"--kernels", options.open.kernels});
   }
+  if (options.open.int8_activations) request.command.emplace_back("--int8-activations");
   request.command.emplace_back("--device");
   request.device = spec.text;
-  request.key = device_key(spec);
+  request.key = device_key(spec, options.open.int8_activations);
   request.again = options.again;
   request.cancelled = interrupted;
   return device::probe(request, store);
@@ -75,7 +73,7 @@ Result<std::vector<TriedDevice>> try_devices(std::string_view device_string,
                                              const ProberOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<DeviceSpec> specs, device::parse_device_string(device_string));
   ASSIGN_OR_RETURN(const std::vector<std::vector<int>> cores,
-                   device::assign_cores(specs, allowed_cores(), static_cast<int>(options.threads)));
+                   device::assign_cores(specs, allowed_cores(), options.open.threads));
   std::vector<TriedDevice> tried;
   for (size_t i = 0; i < specs.size(); ++i) {
     ASSIGN_OR_RETURN(const device::DeviceType* const type, device::find_device_type(specs[i].name));

@@ -6,15 +6,16 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/cache_folder.h"
 #include "troika/device/probe/probe.h"
 #include "troika/device/registry/registry.h"
 
 namespace troika::cli {
 
 struct ProberOptions {
-  int64_t threads = 0;  // cores of all devices together; 0: every core
-  std::string kernels;  // of the cpu
-  bool again = false;   // forget what earlier runs found out
+  device::OpenOptions open;
+  std::string cache_folder = cli::cache_folder();  // empty: nothing is remembered
+  bool again = false;                              // forget what earlier runs found out
   // Also check the values of `cpu`, which is what the others are checked against.
   bool check_reference = false;
 };

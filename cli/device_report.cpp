@@ -60,7 +60,9 @@ std::string device_text(const TriedDevice& device) {
        info.cores.empty() ? "not bound to any" : fmt::format("{}", fmt::join(info.cores, ", ")));
   line("rows", info.standard_rows.empty() ? "any number"
                                           : fmt::format("{}", fmt::join(info.standard_rows, ", ")));
-  line("numbers", info.exact ? "FP32" : "inputs rounded to FP16");
+  line("numbers", info.exact         ? "FP32"
+                  : info.int8_inputs ? "inputs of products rounded to 8 bits"
+                                     : "inputs rounded to FP16");
   line("unified memory", yes_no(info.unified_memory));
   line("paged attention", yes_no(info.paged_attention));
   line("version", info.version);

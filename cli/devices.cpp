@@ -24,8 +24,8 @@ class Devices final : public Verb {
 
   Status run(Console& console) override {
     ProberOptions options;
-    options.threads = std::max<int64_t>(threads_, 0);
-    options.kernels = kernels_;
+    options.open.threads = static_cast<int>(std::max<int64_t>(threads_, 0));
+    options.open.kernels = kernels_;
     Json list = Json::array();
     std::string text;
     const auto show = [&](const TriedDevice& device) {

@@ -176,7 +176,7 @@ class Doctor final : public Verb {
   Status run(Console& console) override {
     if (drill_) return drill(console, json_);
     ProberOptions options;
-    options.threads = std::max<int64_t>(threads_, 0);
+    options.open.threads = static_cast<int>(std::max<int64_t>(threads_, 0));
     options.again = true;
     options.check_reference = true;
     std::vector<TriedDevice> devices;

@@ -64,11 +64,9 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
   options.plan = std::move(plan);
   options.warn = [&console](const std::string& line) { console.warn(line); };
   options.note = [&console](const std::string& line) { console.note(line); };
-  options.cache_folder = cache_folder();
-  options.build = build_stamp();
   ProberOptions prober;
-  prober.threads = engine_flags.threads;
-  prober.kernels = engine_flags.kernels;
+  prober.open = engine_flags.open_options();
+  prober.cache_folder = engine_flags.cache();
   options.probe = [prober](const std::string& device) { return probe_device(device, prober); };
   if (engine_flags.context < 0 && options.context == shape.sliding_window) {
     console.hint(

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <random>
 
+#include "cli/cache_folder.h"
+#include "cli/version.h"
+
 namespace troika::cli {
 namespace {
 
@@ -45,6 +48,12 @@ void EngineFlags::declare_devices(Flags& flags) {
                "Every device takes part: at least a tenth of each product that is cut");
   flags.choice("--sync", sync, {"blocking", "predict", "queue"},
                "How devices wait for each other (default: queue)");
+  flags.choice("--activations", activations, {"f32", "int8"},
+               "Inputs of products: f32, or int8 (rounded in blocks of 32) on devices that can: "
+               "openvino");
+  flags.toggle(
+      "--no-cache", no_cache,
+      "Neither use nor keep what runs find out: checks of devices, rates, compiled graphs");
   flags.text("--kernels", kernels, "NAME",
              "Kernels of the cpu: portable, avx2, avx512 (default: the fastest)");
   flags.file("--trace", trace_path, "Write what ran when, for Perfetto or chrome://tracing");
@@ -85,6 +94,16 @@ Result<device::KvType> parse_kv_type(std::string_view what, std::string_view nam
                     in_quotes(name));
 }
 
+std::string EngineFlags::cache() const { return no_cache ? "" : cache_folder(); }
+
+device::OpenOptions EngineFlags::open_options() const {
+  device::OpenOptions open;
+  open.threads = static_cast<int>(std::max<int64_t>(threads, 0));
+  open.kernels = kernels;
+  open.int8_activations = activations == "int8";
+  return open;
+}
+
 Result<engine::EngineOptions> EngineFlags::resolve(const model::HyperParameters& model) const {
   engine::EngineOptions options;
   options.devices = devices == "none" || (devices.empty() && plan_path.empty()) ? "cpu" : devices;
@@ -107,6 +126,10 @@ Result<engine::EngineOptions> EngineFlags::resolve(const model::HyperParameters&
   }
   options.batch_rows = std::min(batch, ubatch);
   options.kernels = kernels;
+  options.int8_activations = activations == "int8";
+  options.cache_folder = cache();
+  options.build = build_stamp();
+  if (!options.cache_folder.empty()) options.graph_folder = options.cache_folder + "/graphs";
   options.trace = !trace_path.empty();
 
   const std::string key = !key_type.empty() ? key_type : !value_type.empty() ? value_type : "f32";

@@ -6,6 +6,7 @@
 
 #include "cli/flags.h"
 #include "troika/base/result.h"
+#include "troika/device/registry/registry.h"
 #include "troika/engine/engine.h"
 #include "troika/model/hyper_parameters.h"
 
@@ -32,12 +33,18 @@ struct EngineFlags {
   std::string plan_path;
   std::string split;
   bool no_guard = false;
+  std::string activations = "f32";
+  bool no_cache = false;
   std::string sync = "queue";
   bool memory = false;
 
   void declare(Flags& flags);
   // The same without -c, -b, -t, ... that `bench` takes as lists.
   void declare_devices(Flags& flags);
+  // For devices that are tried before they are opened.
+  device::OpenOptions open_options() const;
+  // Where what is learnt is kept; empty: nowhere.
+  std::string cache() const;
   Result<engine::EngineOptions> resolve(const model::HyperParameters& model) const;
 };
 

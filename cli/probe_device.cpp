@@ -35,6 +35,7 @@ class ProbeDevice final : public Verb {
     flags.text("--device", device_, "DEVICE", "The one to open and check");
     flags.integer("--threads", threads_, {1, 1 << 16}, "Cores that it may use");
     flags.text("--kernels", kernels_, "NAME", "Kernels of the cpu");
+    flags.toggle("--int8-activations", int8_activations_, "Inputs of products in 8 bits");
     flags.text("--cache", cache_, "FOLDER", "Where checks are remembered (default: nowhere)");
   }
 
@@ -64,10 +65,11 @@ class ProbeDevice final : public Verb {
   // Sets `key` to the device's.
   Result<std::unique_ptr<device::Device>> open(std::string& key) const {
     ASSIGN_OR_RETURN(const auto specs, device::parse_device_string(device_));
-    key = device_key(specs.front());
+    key = device_key(specs.front(), int8_activations_);
     device::OpenOptions options;
     options.threads = static_cast<int>(threads_);
     options.kernels = kernels_;
+    options.int8_activations = int8_activations_;
     ASSIGN_OR_RETURN(auto devices, device::open_devices(device_, options));
     return std::move(devices.front());
   }
@@ -75,6 +77,7 @@ class ProbeDevice final : public Verb {
   std::string device_;
   std::string kernels_;
   std::string cache_;
+  bool int8_activations_ = false;
   int64_t threads_ = 1;
 };
 

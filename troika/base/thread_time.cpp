@@ -3,6 +3,9 @@
 #include <pthread.h>
 
 #include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 
 namespace troika {
 namespace {
@@ -18,6 +21,19 @@ Duration time_on(clockid_t clock) {
 Duration thread_cpu_time() { return time_on(CLOCK_THREAD_CPUTIME_ID); }
 
 Duration process_cpu_time() { return time_on(CLOCK_PROCESS_CPUTIME_ID); }
+
+Duration time_without_core() {
+  Duration sum{};
+  std::error_code error;
+  for (std::filesystem::directory_iterator at("/proc/self/task", error), end; !error && at != end;
+       at.increment(error)) {
+    std::ifstream file(at->path() / "schedstat");
+    int64_t on_core = 0;
+    int64_t ready = 0;
+    if (file >> on_core >> ready) sum += Duration(ready);
+  }
+  return sum;
+}
 
 Duration cpu_time_of(std::thread& thread) {
   clockid_t clock{};

@@ -15,6 +15,10 @@ Duration process_cpu_time();
 // Of another thread that has not been joined yet.
 Duration cpu_time_of(std::thread& thread);
 
+// How long the threads of this process that run now were ready and had no core, since each began;
+// zero where the system does not tell.
+Duration time_without_core();
+
 class ThreadTime {
  public:
   ThreadTime() : begin_(thread_cpu_time()) {}

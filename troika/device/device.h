@@ -47,6 +47,7 @@ struct DeviceInfo {
   bool strided = true;  // takes rows that lie further apart than they are wide; false: copies them
   bool unified_memory = true;   // computes in the shared pool, without copies
   bool paged_attention = true;  // reads the KV cache through block tables
+  bool int8_inputs = false;     // inputs of products are rounded to 8 bits, in blocks of 32
   int64_t capacity_bytes = 0;   // memory that it can hold; 0: all of the machine's
   std::vector<std::pair<std::string, std::string>> facts;  // further ones, for display
 };

@@ -38,6 +38,8 @@ device::OpenOptions open_options(const EngineOptions& options) {
   open.threads = options.threads;
   open.kernels = options.kernels;
   open.program_cache_dir = options.cache_folder;
+  open.cache_dir = options.graph_folder;
+  open.int8_activations = options.int8_activations;
   return open;
 }
 
@@ -50,7 +52,8 @@ Result<std::unique_ptr<device::Device>> open_one(const Candidate& candidate,
                                                     open_options(options), clock));
   if (is_cpu || !options.check) return device;
   const device::DeviceStore store(options.cache_folder, options.build);
-  const auto report = device::check_once(*device, device::device_key(candidate.spec), store);
+  const auto report = device::check_once(
+      *device, device::device_key(candidate.spec, options.int8_activations), store);
   if (report) return device;
   if (device->stuck()) device::quarantine(std::shared_ptr<device::Device>(std::move(device)));
   return tl::unexpected<Error>(report.error());

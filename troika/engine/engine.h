@@ -37,8 +37,9 @@ struct EngineOptions {
   int64_t max_logit_rows = 1;   // rows of one pass that may ask for logits
   int64_t max_sequences = 1;
   device::KvType kv_type = device::KvType::kF32;
-  std::string kernels;  // name of a cpu kernel table; empty: the fastest
-  bool trace = false;   // keep every task's times
+  std::string kernels;            // name of a cpu kernel table; empty: the fastest
+  bool int8_activations = false;  // inputs of products in 8 bits, on devices that can
+  bool trace = false;             // keep every task's times
   // Who computes what: a plan made before, else a rule (plan/default_plan.h), else shares by rates
   // that are measured when the engine is made, or remembered from then.
   std::optional<plan::Plan> plan;
@@ -48,6 +49,7 @@ struct EngineOptions {
   Duration patience = std::chrono::seconds(10);  // see runtime::ExecutorOptions
   std::string cache_folder;  // for what is learnt of devices and rates; empty: nothing is kept
   std::string build;         // names this program in the cache
+  std::string graph_folder;  // where devices keep what they compiled; empty: nowhere
   // False: devices are taken as checked before.
   bool check = true;
   // Called before a device other than `cpu` is opened, to find out in another process whether that

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "troika/base/cache_file.h"
+#include "troika/base/thread_time.h"
 #include "troika/engine/engine_state.h"
 #include "troika/engine/rates_store.h"
 #include "troika/runtime/rates.h"
@@ -11,10 +12,14 @@ namespace {
 
 // Each device's part of a product that is cut, if all are to take part.
 constexpr double kForcedShare = 0.1;
+// Percent of a measurement's time in which a thread may want a core in vain.
+constexpr int kMostDisturbed = 10;
 
 bool prescribed(const std::optional<plan::SplitRule::Phase>& phase) {
   return phase && !phase->shares.empty();
 }
+
+std::string activations_name(bool int8) { return int8 ? "int8" : "f32"; }
 
 std::string ago(int64_t seconds) {
   if (seconds < 120) return fmt::format("{} s ago", seconds);
@@ -41,9 +46,13 @@ Status Engine::State::find_rates() {
   } else {
     note("rates: measuring how fast each device is, which takes up to two seconds");
     const TimePoint start = clock.now();
+    const Duration ready_before = time_without_core();
     ASSIGN_OR_RETURN(found, runtime::measure_rates(graph, devices, {}, clock));
-    const Status saved = store.save(identity, found);
-    note(fmt::format("rates: measured in {:.1f} s{}", to_seconds(clock.now() - start),
+    const Duration took = clock.now() - start;
+    const bool disturbed = time_without_core() - ready_before > took * kMostDisturbed / 100;
+    const Status saved = store.save(identity, found, disturbed);
+    note(fmt::format("rates: measured in {:.1f} s{}{}", to_seconds(took),
+                     disturbed ? ", on a busy machine: for ten minutes only" : "",
                      saved ? "" : "; not remembered: " + saved.error().message));
   }
   rates.clear();
@@ -68,7 +77,9 @@ Result<plan::Plan> Engine::State::plan_by_rates() {
   plan_options.max_rows = options.batch_rows;
   plan_options.kv_type = device::to_string(options.kv_type);
   plan_options.least_share = options.force_all ? kForcedShare : 0;
-  return plan::default_plan(graph, infos, own, plan_options);
+  plan::Plan made = plan::default_plan(graph, infos, own, plan_options);
+  made.activations = activations_name(options.int8_activations);
+  return made;
 }
 
 Result<plan::Plan> Engine::State::make_plan() {
@@ -79,6 +90,12 @@ Result<plan::Plan> Engine::State::make_plan() {
                       "the plan is for a KV cache of {}, not {}: use --cache-type-k {}",
                       options.plan->kv_type, device::to_string(options.kv_type),
                       options.plan->kv_type);
+  }
+  if (const std::string name = activations_name(options.int8_activations);
+      options.plan->activations != name) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "the plan is for activations of {}, not {}: use --activations {}",
+                      options.plan->activations, name, options.plan->activations);
   }
   // A pass never has more rows than the plan knows.
   options.batch_rows = std::min(options.batch_rows, options.plan->buckets.back().max_rows);

@@ -18,6 +18,7 @@ constexpr size_t kMaxBytes = size_t{64} << 10;
 constexpr size_t kMaxFiles = 100;
 constexpr int kFormat = 1;
 constexpr int64_t kKeptForSeconds = 7 * 24 * 3600;
+constexpr int64_t kDisturbedKeptForSeconds = 600;
 // Multiply-adds per second, beyond any device.
 constexpr double kMostRate = 1e18;
 
@@ -72,16 +73,18 @@ std::optional<KnownRates> RatesStore::find(const std::string& identity, size_t n
   KnownRates known;
   known.time = device::integer_of(*value, "time");
   const int64_t now = seconds_since_1970();
+  const int64_t kept =
+      device::flag_of(*value, "disturbed") ? kDisturbedKeptForSeconds : kKeptForSeconds;
   // A clock that was set back says nothing about how old they are.
-  if (known.time > now || known.time < now - kKeptForSeconds) return std::nullopt;
+  if (known.time > now || known.time < now - kept) return std::nullopt;
   auto rates = rates_of(value->value("rates", json()), n_devices);
   if (!rates) return std::nullopt;
   known.rates = std::move(*rates);
   return known;
 }
 
-Status RatesStore::save(const std::string& identity,
-                        std::span<const plan::DeviceRates> rates) const {
+Status RatesStore::save(const std::string& identity, std::span<const plan::DeviceRates> rates,
+                        bool disturbed) const {
   if (folder_.empty()) return {};
   json list = json::array();
   for (const plan::DeviceRates& one : rates) {
@@ -90,6 +93,7 @@ Status RatesStore::save(const std::string& identity,
   const json value = {{"format", kFormat},
                       {"identity", identity},
                       {"time", seconds_since_1970()},
+                      {"disturbed", disturbed},
                       {"rates", std::move(list)}};
   RETURN_IF_ERROR(
       write_cache_file(folder_, cache_file_name(identity),

@@ -35,8 +35,10 @@ class RatesStore {
 
   // Of `n_devices` devices; not older than a week, for a machine changes.
   std::optional<KnownRates> find(const std::string& identity, size_t n_devices) const;
-  // kIo if it cannot be written.
-  Status save(const std::string& identity, std::span<const plan::DeviceRates> rates) const;
+  // `disturbed`: measured while others wanted the cores; believed for ten minutes only. kIo if it
+  // cannot be written.
+  Status save(const std::string& identity, std::span<const plan::DeviceRates> rates,
+              bool disturbed = false) const;
 
  private:
   const std::string folder_;  // of the rates alone

@@ -124,6 +124,22 @@ TEST_F(RatesStoreTest, DamagedForeignAndOldFilesAreAsIfMissing) {
   }
 }
 
+TEST_F(RatesStoreTest, WhatWasMeasuredOnABusyMachineIsBelievedForMinutes) {
+  const RatesStore store(folder_);
+  for (const bool disturbed : {false, true}) {
+    ASSERT_TRUE(store.save("a", rates_, disturbed).has_value());
+    const std::string right = text();
+    const int64_t now = store.find("a", 2)->time;
+    for (const int64_t age : {300, 1200}) {
+      std::string old = right;
+      const std::string time = std::to_string(now);
+      old.replace(old.find(time), time.size(), std::to_string(now - age));
+      std::ofstream(file(), std::ios::trunc) << old;
+      EXPECT_EQ(store.find("a", 2).has_value(), !disturbed || age == 300) << age;
+    }
+  }
+}
+
 TEST_F(RatesStoreTest, WhereNothingCanBeWrittenNothingIsKnown) {
   for (const std::string& folder : {std::string("/proc/none"), std::string("/dev/null")}) {
     const RatesStore nowhere(folder);

@@ -97,21 +97,26 @@ function placesIn(tasks, start, end) {
   return [first, Math.min(last + 1, tasks.length)];
 }
 
+// Adds to each column what [from, to), in columns, covers of it.
+function addShares(sums, stride, kind, from, to) {
+  const columns = sums.length / stride;
+  from = Math.max(from, 0);
+  to = Math.min(to, columns);
+  while (from < to) {
+    const next = Math.min(Math.floor(from) + 1, to);
+    sums[Math.floor(from) * stride + kind] += next - from;
+    from = next;
+  }
+}
+
 // Adds up what each column of pixels holds, and fills it from below in proportion.
 function drawDensity(context, tasks, [first, last], box, range) {
   const columns = Math.ceil(box.width / kColumn);
   const perColumn = (range.end - range.start) / columns;
   const kinds = page.stages.length + 2;
   const sums = new Float64Array(columns * kinds);
-  const add = (kind, start, end) => {
-    let from = Math.max((start - range.start) / perColumn, 0);
-    const to = Math.min((end - range.start) / perColumn, columns);
-    while (from < to) {
-      const next = Math.min(Math.floor(from) + 1, to);
-      sums[Math.floor(from) * kinds + kind] += next - from;
-      from = next;
-    }
-  };
+  const add = (kind, start, end) => addShares(sums, kinds, kind, (start - range.start) / perColumn,
+                                              (end - range.start) / perColumn);
   const shown = [...page.stages.keys(), 'wait', 'delay'].map((key) => !view.hidden.has(key));
   for (let place = first; place < last; ++place) {
     const i = tasks[place];
@@ -177,34 +182,32 @@ function drawTasks(context, tasks, [first, last], box) {
   }
 }
 
-// A line along the tasks of the critical path; what lies closer than half a pixel is one piece.
-function drawCritical(context, tasks, [first, last], box) {
+// A line along the tasks of the critical path; where tasks are too small to be told apart, as dark
+// as their share of the moment.
+function drawCritical(context, tasks, [first, last], box, dense) {
+  if (view.hidden.has('critical')) return;
   const scale = box.width / (view.end - view.start);
-  let from = NaN;
-  let until = NaN;
+  const shares = dense ? new Float64Array(Math.ceil(box.width / kColumn)) : null;
   const y = box.y + box.height - kCritical;
-  const draw = () => {
-    if (!(until >= from)) return;
-    const width = Math.max(until - from, 1);
-    context.fillStyle = colours.panel;
-    context.fillRect(from, y - 1, width, 1);
-    context.fillStyle = colours.critical;
-    context.fillRect(from, y, width, kCritical);
-  };
+  context.fillStyle = colours.critical;
   for (let place = first; place < last; ++place) {
     const i = tasks[place];
     if (!trace.critical[i] || view.hidden.has(stageOf(i))) continue;
     const left = Math.max((trace.start[i] - view.start) * scale, -2);
     const right = Math.min((trace.start[i] + trace.took[i] - view.start) * scale, box.width + 2);
-    if (left <= until + 0.5) {
-      until = Math.max(until, right);
-      continue;
+    if (dense) {
+      addShares(shares, 1, 0, left / kColumn, right / kColumn);
+    } else {
+      const apart = right - left > 4 ? 1 : 0;
+      context.fillRect(left, y, Math.max(right - left - apart, 1), kCritical);
     }
-    draw();
-    from = left;
-    until = right;
   }
-  draw();
+  if (!dense) return;
+  shares.forEach((share, column) => {
+    context.globalAlpha = Math.min(share, 1);
+    context.fillRect(box.x + column * kColumn, y, kColumn, kCritical);
+  });
+  context.globalAlpha = 1;
 }
 
 function outline(context, row, y, height, width) {
@@ -305,9 +308,10 @@ function drawLanes(canvas) {
     context.fillRect(0, y, width, laneHeight);
     const places = placesIn(row.tasks, view.start, view.end);
     const box = {x: 0, y, width, height: laneHeight};
-    if (places[1] - places[0] > width / 4) drawDensity(context, row.tasks, places, box, view);
+    const dense = places[1] - places[0] > width / 4;
+    if (dense) drawDensity(context, row.tasks, places, box, view);
     else drawTasks(context, row.tasks, places, box);
-    if (!view.hidden.has('critical')) drawCritical(context, row.tasks, places, box);
+    drawCritical(context, row.tasks, places, box, dense);
     outline(context, row, y, laneHeight, width);
   }
 }

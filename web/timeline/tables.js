@@ -54,8 +54,8 @@ function fillDevices() {
     if (device.joins > 0) entries.push(['median wait', timeText(device.median_wait_us * 1000)]);
     if (device.delay_us > 0) entries.push(['planned delays', timeText(device.delay_us * 1000)]);
     if (summary.devices.length > 1) {
-      entries.push(['on the critical path', timeText(device.critical_us * 1000),
-                    (100 * device.critical_share).toFixed(1) + ' % of the passes']);
+      entries.push(['critical path', timeText(device.critical_us * 1000),
+                    (100 * device.critical_share).toFixed(1) + ' %']);
     }
     entries.push(['read and written', bytesText(device.bytes)]);
     if (device.copy_bytes > 0) entries.push(['of it copied', bytesText(device.copy_bytes)]);

@@ -18,12 +18,13 @@ constexpr int64_t kBadForSeconds = 24 * 3600;
 
 }  // namespace
 
-std::string device_key(const DeviceSpec& spec) {
+std::string device_key(const DeviceSpec& spec, bool int8_activations) {
   std::string key = spec.instance.empty() ? spec.name : spec.name + ":" + spec.instance;
   for (const DeviceSpec& wrapped : spec.wrapped) {
     key += ':';
     key += device_key(wrapped);
   }
+  if (int8_activations) key += " int8";
   return key;
 }
 

@@ -21,8 +21,8 @@ struct DeviceRecord {
   CheckReport report;   // of a good one
 };
 
-// What a device is remembered as: the device string without cores.
-std::string device_key(const DeviceSpec& spec);
+// What a device is remembered as: the device string without cores, and what it is opened with.
+std::string device_key(const DeviceSpec& spec, bool int8_activations = false);
 
 // Any thread, and any number of programs at once. A store that is missing, damaged, somebody
 // else's or not writable only means that nothing is known.

@@ -223,6 +223,7 @@ TEST(DeviceKey, LeavesCoresOut) {
   EXPECT_EQ(device_key((*specs)[1]), "systolic:chip");
   EXPECT_EQ(device_key((*specs)[2]), "systolic");
   EXPECT_EQ(device_key((*specs)[3]), "faulty:nan@7:cpu");
+  EXPECT_EQ(device_key((*specs)[1], true), "systolic:chip int8");
 }
 
 }  // namespace

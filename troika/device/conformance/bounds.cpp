@@ -35,6 +35,10 @@ constexpr double kHalfSum = 1e-6;
 // Scores enter an exponential: an error of 2^-11 of a score of 8 is one of 0.4 % of a weight.
 constexpr double kHalfAttention = 2e-5;
 
+// Inputs in 8 bits with a scale for 32 of them: off by up to 1/254 of the largest, whose square is
+// at most 32 times the mean one. 32 / 254^2 / 3 is 1.7e-4 for values that are all ruled by one.
+constexpr double kInt8Sum = 2e-4;
+
 // Rows shorter than this may come out small by chance, and any error then looks large.
 constexpr int64_t kLeastWidth = 32;
 // A row's power is taken to be at least this part of the mean row's.
@@ -65,9 +69,13 @@ double op_bound(OpKind kind, bool exact) {
   return 0;
 }
 
-double program_bound(const Program& program, bool exact) {
+double program_bound(const Program& program, const DeviceInfo& device) {
   double bound = 0;
-  for (const graph::OpId op : program.ops) bound += op_bound(program.graph->op(op).kind, exact);
+  for (const graph::OpId op : program.ops) {
+    const OpKind kind = program.graph->op(op).kind;
+    bound += op_bound(kind, device.exact);
+    if (device.int8_inputs && kind == OpKind::kMatMul) bound += kInt8Sum;
+  }
   return bound;
 }
 

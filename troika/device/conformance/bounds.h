@@ -16,8 +16,8 @@ namespace troika::device::conformance {
 double op_bound(graph::OpKind kind, bool exact);
 
 // The bound of what comes out of a program: the sum of its operators', for errors of one step are
-// carried through the next at about their size.
-double program_bound(const Program& program, bool exact);
+// carried through the next at about their size. Inputs of 8 bits widen it for each product.
+double program_bound(const Program& program, const DeviceInfo& device);
 
 // Infinite if anything is NaN or infinite. `got` and `expected` are rows of `width` values.
 double nmse(std::span<const float> got, std::span<const double> expected, int64_t width);

@@ -22,7 +22,7 @@ class CaseRun {
   CaseRun(Device& device, const Case& c, const RunOptions& options)
       : device_(device), case_(c), options_(options), running_(std::make_shared<Running>()) {
     running_->problem = c.build();
-    outcome_.bound = program_bound(running_->problem->program, device.info().exact);
+    outcome_.bound = program_bound(running_->problem->program, device.info());
     reference_kv_ = running_->problem->kv;
   }
 

@@ -58,6 +58,7 @@ Json to_json(const DeviceInfo& info) {
           {"n_tile", info.n_tile},
           {"k_tile", info.k_tile},
           {"exact", info.exact},
+          {"int8_inputs", info.int8_inputs},
           {"strided", info.strided},
           {"unified_memory", info.unified_memory},
           {"paged_attention", info.paged_attention},
@@ -85,6 +86,7 @@ std::optional<DeviceInfo> info_from_json(const Json& value) {
   info.k_tile = integer_of(value, "k_tile");
   info.capacity_bytes = std::max<int64_t>(integer_of(value, "capacity_bytes"), 0);
   info.exact = flag_of(value, "exact");
+  info.int8_inputs = flag_of(value, "int8_inputs");
   info.strided = flag_of(value, "strided");
   info.unified_memory = flag_of(value, "unified_memory");
   info.paged_attention = flag_of(value, "paged_attention");

@@ -68,6 +68,7 @@ Result<std::unique_ptr<Device>> open_openvino(const DeviceSpec& spec, const std:
   openvino_options.threads = static_cast<int>(cores.size());
   if (!spec.cores.empty()) openvino_options.cores = cores;
   openvino_options.cache_dir = options.cache_dir;
+  openvino_options.int8_activations = options.int8_activations;
   return openvino::open(openvino_options, clock);
 }
 

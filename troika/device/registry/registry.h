@@ -19,6 +19,8 @@ struct OpenOptions {
   std::string kernels;            // cpu kernel table by name; empty: the fastest
   std::string cache_dir;          // where devices keep what they compile; empty: nowhere
   std::string program_cache_dir;  // the same for small programs, whatever the model; empty: nowhere
+  // Inputs of products are rounded to 8 bits, on devices that can.
+  bool int8_activations = false;
 };
 
 // A kind of device: how it is called and opened.

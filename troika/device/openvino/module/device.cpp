@@ -169,6 +169,7 @@ DeviceInfo describe(const OpenVinoOptions& options, const PluginState& plugin) {
   info.n_tile = kOutputTile;
   info.k_tile = kInputTile;
   info.exact = stands_in && !options.int8_activations;
+  info.int8_inputs = options.int8_activations;
   info.strided = false;
   info.unified_memory = stands_in;
   const bool blocks = plugin.weights == WeightForm::kBlocks;

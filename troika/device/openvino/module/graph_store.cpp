@@ -10,8 +10,14 @@
 #include <fstream>
 #include <string_view>
 
+#include "troika/base/cache_file.h"
+
 namespace troika::device::openvino {
 namespace {
+
+// Of all graphs: those of a few models of some billion weights. The ones unused for longest go.
+constexpr uint64_t kMaxBytes = uint64_t{4} << 30;
+constexpr size_t kMaxFiles = 4096;
 
 constexpr std::array<char, 8> kMagic = {'T', 'R', 'K', 'A', 'O', 'V', 'G', '1'};
 
@@ -69,6 +75,7 @@ std::optional<std::string> GraphStore::find(const std::string& identity) const {
       stored != identity || checksum(graph, checksum(identity)) != header.checksum) {
     return std::nullopt;
   }
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now(), failed);
   return graph;
 }
 
@@ -92,6 +99,7 @@ void GraphStore::keep(const std::string& identity, const std::string& graph) con
   }
   if (written) std::filesystem::rename(part, path, failed);
   if (!written || failed) std::filesystem::remove(part, failed);
+  keep_newest(folder_, kMaxFiles, kMaxBytes);
 }
 
 }  // namespace troika::device::openvino
