@@ -150,12 +150,15 @@ void register_all() {
   using model::TensorType;
   const std::vector<TensorType> all(std::begin(testing::kAllTypes), std::end(testing::kAllTypes));
   const Shape shapes[] = {
-      {576, 576, all},
+      {576, 768, all},
       {1536, 576, {TensorType::kQ4_1}},
       {576, 1536, {TensorType::kQ4_1}},
       {49152, 576, {TensorType::kQ8_0}},
-      {2048, 2048, {TensorType::kQ4_1, TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kF16}},
-      {14336, 4096, {TensorType::kQ4_0, TensorType::kQ4_1}},
+      {2048,
+       2048,
+       {TensorType::kQ4_1, TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kF16,
+        TensorType::kQ4_K, TensorType::kQ6_K}},
+      {14336, 4096, {TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ4_K, TensorType::kQ6_K}},
   };
   for (const KernelTable* kernels : available_kernels()) {
     const std::string prefix(kernels->name);

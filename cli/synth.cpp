@@ -6,7 +6,7 @@
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "troika/model/model_shape.h"
-#include "troika/model/tensor_type.h"
+#include "troika/model/weight_mix.h"
 
 namespace troika::cli {
 namespace {
@@ -17,7 +17,7 @@ class Synth final : public Verb {
     flags.begin_group("Model");
     flags.text("--shape", shape_, "SHAPE",
                "A name, or hidden,layers,heads,kv_heads,ffn,vocab; names: " + model::shape_names());
-    flags.text("--type", type_, "TYPE", "F32, F16, BF16, Q8_0, Q4_0, Q4_1 (default: Q4_0)");
+    flags.text("--type", type_, "TYPE", model::mix_names() + " (default: Q4_0)");
     flags.integer("-s,--seed", seed_, {0, INT64_MAX}, "Seed of the weights (default: 1)");
     flags.file("-o,--output", output_, "Where to write");
     flags.set_examples(
@@ -35,15 +35,11 @@ class Synth final : public Verb {
     if (output_.empty()) {
       return make_error(ErrorCode::kInvalidArgument, "-o is missing; name the file to write");
     }
-    const auto type = model::type_from_name(type_);
-    if (!type) {
-      return make_error(ErrorCode::kInvalidArgument,
-                        "--type: {} is not known; allowed: F32, F16, BF16, Q8_0, Q4_0, Q4_1",
-                        in_quotes(type_));
-    }
     model::SynthOptions options;
     ASSIGN_OR_RETURN(options.shape, model::parse_shape(shape_));
-    options.type = *type;
+    const auto mix = model::parse_mix(type_);
+    if (!mix) return make_error(mix.error().code, "--type: {}", mix.error().message);
+    options.mix = *mix;
     options.seed = static_cast<uint64_t>(seed_);
     ASSIGN_OR_RETURN(const uint64_t bytes, model::synthetic_model_bytes(options));
     {
@@ -59,7 +55,7 @@ class Synth final : public Verb {
       }
     }
     return console.print(fmt::format("wrote {}: {} weights of {:.1f} MB, seed {}\n",
-                                     printable(output_), model::traits(*type).name,
+                                     printable(output_), options.mix.name(),
                                      static_cast<double>(bytes) / 1e6, seed_));
   }
 

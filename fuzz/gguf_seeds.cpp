@@ -16,8 +16,7 @@ int main(int argc, char** argv) {
   }
   const std::filesystem::path folder = argv[1];
   std::filesystem::create_directories(folder);
-  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16,
-                                TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ8_0}) {
+  for (const TensorType type : troika::model::kTensorTypes) {
     const troika::model::testing::TinyModel model(type, type == TensorType::kQ4_0);
     const auto bytes = model.bytes();
     const std::string name = std::string(troika::model::traits(type).name) + ".gguf";

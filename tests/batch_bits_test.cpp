@@ -236,6 +236,7 @@ INSTANTIATE_TEST_SUITE_P(Models, BatchBits,
                                            Case{"q4_1-like-default.gguf", device::KvType::kF32},
                                            Case{"q4_1-like-default.gguf", device::KvType::kF16},
                                            Case{"mixed-types.gguf", device::KvType::kF32},
+                                           Case{"q4_k_m-like.gguf", device::KvType::kF32},
                                            Case{"bf16-wide-heads.gguf", device::KvType::kF16},
                                            Case{"q8_0-partial-rope.gguf", device::KvType::kF32},
                                            Case{"q4_0-small.gguf", device::KvType::kF32}));

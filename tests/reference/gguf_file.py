@@ -11,6 +11,8 @@ TYPES = {
     "Q4_0": (2, 32, 18),
     "Q4_1": (3, 32, 20),
     "Q8_0": (8, 32, 34),
+    "Q4_K": (12, 256, 144),
+    "Q6_K": (14, 256, 210),
     "BF16": (30, 1, 2),
 }
 TYPE_NAMES = {number: name for name, (number, _, _) in TYPES.items()}
@@ -29,6 +31,10 @@ def dequantize(type_name, raw, shape):
     if type_name == "BF16":
         return (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32).reshape(shape)
     blocks = np.frombuffer(raw, np.uint8).reshape(-1, TYPES[type_name][2])
+    if type_name == "Q4_K":
+        return dequantize_q4_k(blocks).reshape(shape)
+    if type_name == "Q6_K":
+        return dequantize_q6_k(blocks).reshape(shape)
     scale = blocks[:, :2].copy().view("<f2").astype(np.float32)
     if type_name == "Q8_0":
         return (scale * blocks[:, 2:].view(np.int8)).reshape(shape)
@@ -38,6 +44,29 @@ def dequantize(type_name, raw, shape):
         return (scale * (q - 8)).reshape(shape)
     minimum = blocks[:, 2:4].copy().view("<f2").astype(np.float32)
     return (scale * q + minimum).reshape(shape)
+
+
+def dequantize_q4_k(blocks):
+    """Super-blocks of 8 parts of 32: d * scale * q - dmin * minimum."""
+    d, dmin = (blocks[:, i : i + 2].copy().view("<f2").astype(np.float32) for i in (0, 2))
+    a, b, c = blocks[:, 4:8], blocks[:, 8:12], blocks[:, 12:16]
+    scale = np.concatenate([a & 63, c & 15 | a >> 6 << 4], axis=1) * d
+    minimum = np.concatenate([b & 63, c >> 4 | b >> 6 << 4], axis=1) * dmin
+    pairs = blocks[:, 16:].reshape(-1, 4, 1, 32)
+    q = np.concatenate([pairs & 15, pairs >> 4], axis=2).reshape(-1, 8, 32)
+    return scale[:, :, None] * q - minimum[:, :, None]
+
+
+def dequantize_q6_k(blocks):
+    """Super-blocks of 16 parts of 16: d * scale * (q - 32)."""
+    d = blocks[:, 208:].copy().view("<f2").astype(np.float32)
+    scale = blocks[:, 192:208].view(np.int8) * d
+    low = blocks[:, :128].reshape(-1, 2, 64)
+    low = np.concatenate([low & 15, low >> 4], axis=2)
+    high = blocks[:, 128:192].reshape(-1, 2, 32)
+    high = np.concatenate([high >> shift & 3 for shift in (0, 2, 4, 6)], axis=2)
+    q = (low | high << 4).reshape(-1, 16, 16).astype(np.float32) - 32
+    return scale[:, :, None] * q
 
 
 def quantize(type_name, values):
@@ -50,6 +79,10 @@ def quantize(type_name, values):
     if type_name == "BF16":
         bits = values.view(np.uint32).astype(np.uint64)
         return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2").tobytes()
+    if type_name == "Q4_K":
+        return quantize_q4_k(values.reshape(-1, 8, 32))
+    if type_name == "Q6_K":
+        return quantize_q6_k(values.reshape(-1, 16, 16))
     x = values.reshape(-1, 32)
     if type_name == "Q8_0":
         scale = half(np.abs(x).max(axis=1, keepdims=True) / 127)
@@ -65,6 +98,34 @@ def quantize(type_name, values):
     scale = half((x.max(axis=1, keepdims=True) - low) / 15)
     q = np.clip(np.rint(divide(x - low, scale)), 0, 15).astype(np.uint8)
     return np.concatenate([to_bytes(scale), to_bytes(low), pack_nibbles(q)], axis=1).tobytes()
+
+
+def quantize_q4_k(x):
+    low = -np.minimum(x.min(axis=2), 0)
+    step = (np.maximum(x.max(axis=2), 0) + low) / 15
+    d, dmin = (half(v.max(axis=1, keepdims=True) / 63) for v in (step, low))
+    scale, minimum = (np.clip(np.rint(divide(*v)), 0, 63) for v in ((step, d), (low, dmin)))
+    offset = (minimum * dmin)[:, :, None]
+    q = np.clip(np.rint(divide(x + offset, (scale * d)[:, :, None] + 0 * x)), 0, 15)
+    q = q.astype(np.uint8).reshape(-1, 4, 2, 32)
+    s, m = scale.astype(np.uint8), minimum.astype(np.uint8)
+    packed = [s[:, :4] | s[:, 4:] >> 4 << 6, m[:, :4] | m[:, 4:] >> 4 << 6,
+              s[:, 4:] & 15 | (m[:, 4:] & 15) << 4]
+    nibbles = (q[:, :, 0] | q[:, :, 1] << 4).reshape(-1, 128)
+    return np.concatenate([to_bytes(d), to_bytes(dmin), *packed, nibbles], axis=1).tobytes()
+
+
+def quantize_q6_k(x):
+    extreme = np.take_along_axis(x, np.abs(x).argmax(axis=2)[:, :, None], axis=2)[:, :, 0]
+    step = extreme / -32
+    d = half(np.abs(step).max(axis=1, keepdims=True) / 127)
+    scale = np.clip(np.rint(divide(step, d)), -127, 127)
+    q = np.clip(np.rint(divide(x, (scale * d)[:, :, None] + 0 * x)), -32, 31) + 32
+    q = q.astype(np.uint8).reshape(-1, 2, 128)
+    low = (q[:, :, :64] & 15 | (q[:, :, 64:] & 15) << 4).reshape(-1, 128)
+    high = sum((q[:, :, i * 32 : i * 32 + 32] >> 4) << 2 * i for i in range(4)).reshape(-1, 64)
+    scales = scale.astype(np.int8).view(np.uint8)
+    return np.concatenate([low, high.astype(np.uint8), scales, to_bytes(d)], axis=1).tobytes()
 
 
 def half(x):

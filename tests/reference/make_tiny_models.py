@@ -30,7 +30,7 @@ further from each other our neighbours painted their wooden fence green last sum
 storms washed most of that colour away again"""
 
 # One line each: what is odd about it. All are llama models; "types" gives each kind of matrix its
-# format ("*": all others). Sizes: K of a block format is a multiple of 32.
+# format ("*": all others). Sizes: K of a block format is a multiple of its block, 32 or 256.
 MODELS = {
     # Nothing is a multiple of 16 but everything is plain float; GGUF version 2.
     "f32-odd": dict(hidden=72, heads=3, kv=1, head_dim=24, ffn=88, vocab=307, layers=2,
@@ -74,6 +74,17 @@ MODELS = {
     "f16-both-ropes": dict(hidden=100, heads=5, kv=5, head_dim=20, ffn=52, vocab=320, layers=1,
                            types={"*": "F16"}, pre="gpt-2", rope_factors=True, rope_linear=2.5,
                            add_bos=True, tied=False),
+    # The formats that files called Q4_K_M mix; four heads in a block of 256, three blocks in the
+    # MLP.
+    "q4_k_m-like": dict(hidden=256, heads=8, kv=2, head_dim=64, ffn=768, vocab=301, layers=1,
+                        pre="llama-bpe", tied=False,
+                        types={"*": "Q4_K", "attn_v": "Q6_K", "ffn_down": "Q6_K",
+                               "output": "Q6_K"}),
+    # Where rows are no multiple of 256 such files have others: here attn_output is Q8_0. One
+    # matrix is embedding and output.
+    "q6_k-odd-heads": dict(hidden=256, heads=3, kv=1, head_dim=32, ffn=512, vocab=317, layers=1,
+                           pre="smollm", types={"*": "Q6_K", "attn_output": "Q8_0",
+                                                "ffn_down": "Q4_K"}),
 }
 
 

@@ -65,7 +65,7 @@ TEST(Graph, HasTheOperatorsOfALayerInOrder) {
 // Whatever the model: inputs come before their readers, stages in order, one writer per tensor.
 TEST(Graph, IsSoundForEveryModel) {
   for (const char* name : {"f16-untied.gguf", "f32-odd.gguf", "q8_0-one-head.gguf",
-                           "q4_1-like-default.gguf", "mixed-types.gguf"}) {
+                           "q4_1-like-default.gguf", "mixed-types.gguf", "q4_k_m-like.gguf"}) {
     SCOPED_TRACE(name);
     const model::Model model = load_file(name);
     const auto graph = build(model);

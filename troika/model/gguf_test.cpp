@@ -114,14 +114,27 @@ TEST(Gguf, ReadsTensorsAtTheirOffsets) {
   EXPECT_EQ(header->tensors[1].bytes, 102u);
 }
 
+TEST(Gguf, SuperBlocksHaveTheirSizes) {
+  GgufBytes file;
+  file.start(3, 2, 0);
+  tensor(file, "a", {512, 3}, 0, static_cast<uint32_t>(TensorType::kQ4_K));
+  tensor(file, "b", {256, 2}, 864, static_cast<uint32_t>(TensorType::kQ6_K));
+  const auto header = read(file.pad(32).zeros(864 + 420).bytes());
+  ASSERT_TRUE(header) << header.error().message;
+  EXPECT_EQ(header->tensors[0].bytes, 3u * 2 * 144);
+  EXPECT_EQ(header->tensors[1].bytes, 2u * 210);
+  file.bytes().pop_back();
+  EXPECT_FALSE(read(file.bytes()));
+}
+
 TEST(Gguf, UnsupportedTypesAreListedWithoutSize) {
   GgufBytes file;
   file.start(3, 1, 0);
-  tensor(file, "a", {256, 2}, 0, 12);
+  tensor(file, "a", {256, 2}, 0, 13);
   const auto header = read(file.pad(32).zeros(288).bytes());
   ASSERT_TRUE(header) << header.error().message;
   EXPECT_EQ(header->tensors[0].bytes, 0u);
-  EXPECT_EQ(gguf_type_name(12), "Q4_K");
+  EXPECT_EQ(gguf_type_name(13), "Q5_K");
   EXPECT_EQ(gguf_type_name(77), "#77");
 }
 

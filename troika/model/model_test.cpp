@@ -201,8 +201,10 @@ const Damage kTensorTable[] = {
        m.tensors.push_back({"mm.projector", {64}, 0, std::vector<std::byte>(256)});
      },
      "'mm.projector'", ErrorCode::kUnsupported},
-    {"UnsupportedType", [](TinyModel& m) { m.tensor("blk.0.attn_q.weight").type_id = 12; },
-     "'blk.0.attn_q.weight' has the type Q4_K", ErrorCode::kUnsupported},
+    {"UnsupportedType", [](TinyModel& m) { m.tensor("blk.0.attn_q.weight").type_id = 13; },
+     "'blk.0.attn_q.weight' has the type Q5_K", ErrorCode::kUnsupported},
+    {"NotWholeSuperBlocks", [](TinyModel& m) { m.tensor("blk.0.attn_q.weight").type_id = 12; },
+     "its rows have 64 weights, not a multiple of 256 as Q4_K needs"},
     {"UnknownTypeId", [](TinyModel& m) { m.tensor("blk.0.attn_q.weight").type_id = 12345; },
      "#12345", ErrorCode::kUnsupported},
     {"NormInHalfPrecision",
@@ -248,6 +250,23 @@ const Damage kWeights[] = {
      "'output_norm.weight' has a NaN or an infinity in row 0"},
 };
 INSTANTIATE_TEST_SUITE_P(Weights, DamagedModel, ::testing::ValuesIn(kWeights));
+
+TEST(Model, SuperBlocksWithBadScalesAreRefused) {
+  struct Scale {
+    TensorType type;
+    size_t at;  // in row 5; rows are one block
+  };
+  for (const Scale& scale :
+       {Scale{TensorType::kQ4_K, 5 * 144}, Scale{TensorType::kQ4_K, 5 * 144 + 2},
+        Scale{TensorType::kQ6_K, 5 * 210 + 208}}) {
+    TinyModel tiny(scale.type);
+    ASSERT_TRUE(load(tiny.bytes()));
+    set_f16(tiny, "blk.0.attn_q.weight", scale.at, 0x7c00);
+    const auto model = load(tiny.bytes());
+    ASSERT_FALSE(model);
+    EXPECT_THAT(model.error().message, HasSubstr("NaN or an infinity in row 5"));
+  }
+}
 
 TEST(Model, RopeFactorsBecomeHyperParameters) {
   TinyModel tiny;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "troika/model/k_quants.h"
+
 namespace troika::model {
 namespace {
 
@@ -181,6 +183,12 @@ void dequantize_row(TensorType type, const std::byte* row, std::span<float> out)
       case TensorType::kQ8_0:
         dequantize_q8_0(row, to + i);
         break;
+      case TensorType::kQ4_K:
+        dequantize_q4_k(row, to + i);
+        break;
+      case TensorType::kQ6_K:
+        dequantize_q6_k(row, to + i);
+        break;
     }
   }
 }
@@ -210,6 +218,12 @@ void quantize_row(TensorType type, std::span<const float> values, std::byte* row
       case TensorType::kQ8_0:
         quantize_q8_0(from + i, row);
         break;
+      case TensorType::kQ4_K:
+        quantize_q4_k(from + i, row);
+        break;
+      case TensorType::kQ6_K:
+        quantize_q6_k(from + i, row);
+        break;
     }
   }
 }
@@ -229,7 +243,10 @@ bool row_is_finite(TensorType type, const std::byte* row, int64_t cols) {
     case TensorType::kQ4_0:
     case TensorType::kQ8_0:
       return all_finite_16(row, n, t.block_bytes, kF16Exponent);
+    case TensorType::kQ6_K:
+      return all_finite_16(row + Q6KBlock::kD, n, t.block_bytes, kF16Exponent);
     case TensorType::kQ4_1:
+    case TensorType::kQ4_K:
       return all_finite_16(row, n, t.block_bytes, kF16Exponent) &&
              all_finite_16(row + 2, n, t.block_bytes, kF16Exponent);
   }

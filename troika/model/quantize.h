@@ -5,6 +5,7 @@
 //   Q4_0  18 bytes / 32 weights: f16 d, 16 B q       w = d * (q - 8)
 //   Q4_1  20 bytes / 32 weights: f16 d, f16 m, 16 B q  w = d * q + m
 //   Q8_0  34 bytes / 32 weights: f16 d, 32 int8 q    w = d * q
+//   Q4_K, Q6_K: k_quants.h
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "troika/model/k_quants.h"
 #include "troika/model/quantize.h"
 
 namespace troika::model {
@@ -16,6 +17,10 @@ constexpr float kStepsRms = 1.0105f;  // root mean square of the steps
 constexpr float kRms4 = 4.6368f;
 constexpr float kRms4Centred = 4.6098f;
 constexpr float kRms8 = 73.6f;
+constexpr float kRms6 = 18.4797f;  // -32..31
+// Root mean square of the whole scales of parts: 32..63 and 64..127.
+constexpr float kScaleRms4K = 48.390f;
+constexpr float kScaleRms6K = 97.270f;
 constexpr float kSqrt3 = 1.7320508f;  // evenly from -a to a has the root mean square a / sqrt(3)
 
 std::array<uint16_t, kSteps> scale_steps(float mean) {
@@ -76,6 +81,10 @@ void RandomWeights::fill(TensorType type, float scale, std::span<std::byte> out)
       return fill_q4_1(scale, out);
     case TensorType::kQ8_0:
       return fill_q8_0(scale, out);
+    case TensorType::kQ4_K:
+      return fill_q4_k(scale, out);
+    case TensorType::kQ6_K:
+      return fill_q6_k(scale, out);
     case TensorType::kF32:
     case TensorType::kF16:
     case TensorType::kBF16:
@@ -133,6 +142,40 @@ void RandomWeights::fill_q8_0(float scale, std::span<std::byte> out) {
     for (size_t i = 2; i < kBlockBytes; ++i) {
       if (block[i] == std::byte{0x80}) block[i] = std::byte{0};
     }
+  }
+}
+
+// With the minimum of each part 7.5 times its scale.
+void RandomWeights::fill_q4_k(float scale, std::span<std::byte> out) {
+  const auto steps = scale_steps(scale / (kRms4Centred * kStepsRms * kScaleRms4K));
+  std::array<uint16_t, kSteps> minima{};
+  for (size_t i = 0; i < kSteps; ++i) minima[i] = f32_to_f16(7.5f * f16_to_f32(steps[i]));
+  for (size_t at = 0; at + Q4KBlock::kBytes <= out.size(); at += Q4KBlock::kBytes) {
+    std::byte* block = out.data() + at;
+    const uint64_t bits = next();
+    store16(block, steps[bits >> 59]);
+    store16(block + 2, minima[bits >> 59]);
+    SixBits scales{};
+    for (size_t i = 0; i < scales.size(); ++i) {
+      scales[i] = static_cast<uint8_t>(32 | (bits >> (5 * i + 16) & 31));
+    }
+    pack_scales(scales, scales, block + Q4KBlock::kScales);
+    for (size_t i = Q4KBlock::kLevels; i < Q4KBlock::kBytes; i += 8) store64(block + i, next());
+  }
+}
+
+// The levels -32..31 have the mean -1/2: the sign of each scale is random.
+void RandomWeights::fill_q6_k(float scale, std::span<std::byte> out) {
+  const auto steps = scale_steps(scale / (kRms6 * kStepsRms * kScaleRms6K));
+  for (size_t at = 0; at + Q6KBlock::kBytes <= out.size(); at += Q6KBlock::kBytes) {
+    std::byte* block = out.data() + at;
+    for (size_t i = 0; i < Q6KBlock::kScales; i += 8) store64(block + i, next());
+    for (size_t i = 0; i < Q6KBlock::kParts; ++i) {
+      const uint32_t bits = next_level(7);
+      const int magnitude = 64 + static_cast<int>(bits & 63);
+      block[Q6KBlock::kScales + i] = static_cast<std::byte>(bits < 64 ? magnitude : -magnitude);
+    }
+    store16(block + Q6KBlock::kD, steps[next_level(5)]);
   }
 }
 

@@ -28,6 +28,8 @@ class RandomWeights {
   void fill_q4_0(float scale, std::span<std::byte> out);
   void fill_q4_1(float scale, std::span<std::byte> out);
   void fill_q8_0(float scale, std::span<std::byte> out);
+  void fill_q4_k(float scale, std::span<std::byte> out);
+  void fill_q6_k(float scale, std::span<std::byte> out);
 
   uint64_t state_[2];
 };

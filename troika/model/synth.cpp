@@ -21,8 +21,9 @@ constexpr std::string_view kChatTemplate =
     "{% endfor %}{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}";
 
 // general.file_type: the format's number for "most tensors have this type".
-uint32_t file_type(TensorType type) {
-  switch (type) {
+uint32_t file_type(const WeightMix& mix) {
+  if (mix.better) return 15;
+  switch (mix.type) {
     case TensorType::kF32:
       return 0;
     case TensorType::kF16:
@@ -33,6 +34,10 @@ uint32_t file_type(TensorType type) {
       return 3;
     case TensorType::kQ8_0:
       return 7;
+    case TensorType::kQ4_K:
+      return 14;
+    case TensorType::kQ6_K:
+      return 18;
     case TensorType::kBF16:
       return 32;
   }
@@ -43,11 +48,11 @@ bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-void add_hyper_parameters(const ModelShape& shape, TensorType type, GgufWriter& out) {
+void add_hyper_parameters(const ModelShape& shape, const WeightMix& mix, GgufWriter& out) {
   const auto u32 = [](int64_t value) { return static_cast<uint32_t>(value); };
   out.add_string("general.architecture", "llama");
   out.add_string("general.name", fmt::format("synthetic {}", shape.name));
-  out.add_uint32("general.file_type", file_type(type));
+  out.add_uint32("general.file_type", file_type(mix));
   out.add_uint32("general.quantization_version", 2);
   out.add_uint32("llama.vocab_size", u32(shape.n_vocab));
   out.add_uint32("llama.context_length", u32(shape.n_ctx));
@@ -94,19 +99,20 @@ HyperParameters sizes_of(const ModelShape& shape) {
   return hp;
 }
 
-Status add_tensors(const ModelShape& shape, TensorType type, GgufWriter& out) {
-  const int block = traits(type).block_weights;
+Status add_tensors(const ModelShape& shape, const WeightMix& mix, GgufWriter& out) {
   for (const ExpectedTensor& want : expected_tensors(sizes_of(shape))) {
     if (want.name == "output.weight" && shape.tied) continue;
     if (want.name == "rope_freqs.weight" && !shape.llama3_scaling) continue;
-    if (!want.vector && want.cols % block != 0) {
+    const TensorType type =
+        want.vector ? TensorType::kF32 : mix.type_of(want.name, shape.n_layers, shape.tied);
+    const int block = traits(type).block_weights;
+    if (want.cols % block != 0) {
       return make_error(ErrorCode::kInvalidArgument,
                         "'{}' has rows of {} weights; {} needs a multiple of {}: change the shape "
                         "or use F16, BF16 or F32",
                         want.name, want.cols, traits(type).name, block);
     }
-    out.add_tensor(want.name, want.vector ? TensorType::kF32 : type, want.vector ? 0 : want.rows,
-                   want.cols);
+    out.add_tensor(want.name, type, want.vector ? 0 : want.rows, want.cols);
   }
   return {};
 }
@@ -114,9 +120,9 @@ Status add_tensors(const ModelShape& shape, TensorType type, GgufWriter& out) {
 Result<GgufWriter> layout(const SynthOptions& options, bool with_vocabulary) {
   RETURN_IF_ERROR(check_shape(options.shape));
   GgufWriter out;
-  add_hyper_parameters(options.shape, options.type, out);
+  add_hyper_parameters(options.shape, options.mix, out);
   if (with_vocabulary) RETURN_IF_ERROR(add_vocabulary(options.shape, out));
-  RETURN_IF_ERROR(add_tensors(options.shape, options.type, out));
+  RETURN_IF_ERROR(add_tensors(options.shape, options.mix, out));
   return out;
 }
 

@@ -8,14 +8,14 @@
 
 #include "troika/base/result.h"
 #include "troika/model/model_shape.h"
-#include "troika/model/tensor_type.h"
+#include "troika/model/weight_mix.h"
 
 namespace troika::model {
 
 struct SynthOptions {
   ModelShape shape;
-  TensorType type = TensorType::kQ4_0;  // of all matrices; vectors are F32
-  // The same seed, shape and type give the same bytes on every machine.
+  WeightMix mix;  // of the matrices; vectors are F32
+  // The same seed, shape and mix give the same bytes on every machine.
   uint64_t seed = 1;
   // Called with bytes done and in all; false cancels.
   std::function<bool(uint64_t, uint64_t)> progress;

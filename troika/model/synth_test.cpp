@@ -20,9 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr TensorType kTypes[] = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16,
-                                 TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ8_0};
-
 class Synth : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -38,8 +35,10 @@ class Synth : public ::testing::Test {
   }
   static SynthOptions tiny(TensorType type, uint64_t seed = 1) {
     SynthOptions options;
-    options.shape = parse_shape("tiny").value();
-    options.type = type;
+    const bool small = traits(type).block_weights <= 32;
+    options.shape = parse_shape(small ? "tiny" : "256,2,4,2,512,512").value();
+    options.shape.tied = true;
+    options.mix.type = type;
     options.seed = seed;
     return options;
   }
@@ -53,7 +52,7 @@ class Synth : public ::testing::Test {
 };
 
 TEST_F(Synth, EveryTypeLoads) {
-  for (const TensorType type : kTypes) {
+  for (const TensorType type : kTensorTypes) {
     const auto status = write_synthetic_model(path_, tiny(type));
     ASSERT_TRUE(status) << status.error().message;
     const auto model = Model::load(path_);
@@ -63,6 +62,35 @@ TEST_F(Synth, EveryTypeLoads) {
     EXPECT_EQ(model->find("output.weight"), nullptr);  // tied
     EXPECT_EQ(files(), 1u);
   }
+}
+
+TEST_F(Synth, AMixGivesTheBetterTypeToWhatMattersMost) {
+  SynthOptions options;
+  options.shape = parse_shape("256,8,4,2,512,512").value();
+  options.mix = parse_mix("q4_k_m").value();
+  EXPECT_EQ(options.mix.name(), "Q4_K_M");
+  for (const bool tied : {false, true}) {
+    options.shape.tied = tied;
+    const auto status = write_synthetic_model(path_, options);
+    ASSERT_TRUE(status) << status.error().message;
+    const auto model = Model::load(path_);
+    ASSERT_TRUE(model) << model.error().message;
+    EXPECT_EQ(model->type_name(), "Q4_K");
+    const auto type = [&](const std::string& name) { return model->find(name)->type; };
+    EXPECT_EQ(type("token_embd.weight"), tied ? TensorType::kQ6_K : TensorType::kQ4_K);
+    if (!tied) {
+      EXPECT_EQ(type("output.weight"), TensorType::kQ6_K);
+    }
+    for (int layer = 0; layer < 8; ++layer) {
+      const std::string block = fmt::format("blk.{}.", layer);
+      const bool better = layer == 0 || layer == 3 || layer == 6 || layer == 7;
+      EXPECT_EQ(type(block + "attn_v.weight"), better ? TensorType::kQ6_K : TensorType::kQ4_K);
+      EXPECT_EQ(type(block + "ffn_down.weight"), type(block + "attn_v.weight")) << layer;
+      EXPECT_EQ(type(block + "attn_q.weight"), TensorType::kQ4_K);
+      EXPECT_EQ(type(block + "ffn_norm.weight"), TensorType::kF32);
+    }
+  }
+  EXPECT_THAT(parse_mix("Q4_K_S").error().message, HasSubstr("Q4_K, Q6_K, Q4_K_M"));
 }
 
 TEST_F(Synth, SameSeedSameBytes) {
@@ -84,8 +112,8 @@ TEST_F(Synth, KnownBytes) {
 }
 
 TEST_F(Synth, WeightsHaveTheScaleAskedFor) {
-  for (const TensorType type : kTypes) {
-    constexpr size_t kWeights = 32 * 4000;
+  for (const TensorType type : kTensorTypes) {
+    constexpr size_t kWeights = 32 * 4000;  // whole blocks of every type
     std::vector<std::byte> row(static_cast<size_t>(row_bytes(type, kWeights)));
     RandomWeights(3, "w").fill(type, 0.02f, row);
     std::vector<float> values(kWeights);
@@ -190,7 +218,7 @@ TEST_F(Synth, RefusesShapesThatCannotBe) {
 
   SynthOptions options;
   options.shape = parse_shape("64,2,4,2,100,512").value();
-  options.type = TensorType::kQ4_0;
+  options.mix.type = TensorType::kQ4_0;
   EXPECT_THAT(write_synthetic_model(path_, options).error().message, HasSubstr("multiple of 32"));
   options.shape = parse_shape("64,2,4,2,128,100").value();
   EXPECT_THAT(write_synthetic_model(path_, options).error().message, HasSubstr("258 to"));

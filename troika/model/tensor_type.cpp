@@ -5,15 +5,22 @@
 #include <cassert>
 
 #include "troika/base/result.h"
+#include "troika/model/k_quants.h"
 
 namespace troika::model {
 namespace {
 
 constexpr std::array kTraits = {
-    TypeTraits{TensorType::kF32, "F32", 1, 4},     TypeTraits{TensorType::kF16, "F16", 1, 2},
-    TypeTraits{TensorType::kQ4_0, "Q4_0", 32, 18}, TypeTraits{TensorType::kQ4_1, "Q4_1", 32, 20},
-    TypeTraits{TensorType::kQ8_0, "Q8_0", 32, 34}, TypeTraits{TensorType::kBF16, "BF16", 1, 2},
+    TypeTraits{TensorType::kF32, "F32", 1, 4},
+    TypeTraits{TensorType::kF16, "F16", 1, 2},
+    TypeTraits{TensorType::kBF16, "BF16", 1, 2},
+    TypeTraits{TensorType::kQ8_0, "Q8_0", 32, 34},
+    TypeTraits{TensorType::kQ4_0, "Q4_0", 32, 18},
+    TypeTraits{TensorType::kQ4_1, "Q4_1", 32, 20},
+    TypeTraits{TensorType::kQ4_K, "Q4_K", kSuperBlock, Q4KBlock::kBytes},
+    TypeTraits{TensorType::kQ6_K, "Q6_K", kSuperBlock, Q6KBlock::kBytes},
 };
+static_assert(kTraits.size() == kTensorTypes.size());
 
 struct TypeName {
   uint32_t id;

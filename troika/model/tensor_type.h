@@ -1,6 +1,7 @@
 // The number formats of stored weights: names, GGUF ids, quantization blocks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,8 +16,15 @@ enum class TensorType : uint32_t {
   kQ4_0 = 2,
   kQ4_1 = 3,
   kQ8_0 = 8,
+  kQ4_K = 12,
+  kQ6_K = 14,
   kBF16 = 30,
 };
+
+// Where all types are meant, in the order in which tables and tests list them.
+inline constexpr std::array kTensorTypes = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16,
+                                            TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_1,
+                                            TensorType::kQ4_K, TensorType::kQ6_K};
 
 struct TypeTraits {
   TensorType type;

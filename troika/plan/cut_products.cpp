@@ -11,8 +11,8 @@ using graph::Op;
 using graph::OpKind;
 using graph::TensorId;
 
-// Weight rows are stored in blocks of this many inputs at most (traits().block_weights).
-constexpr int64_t kWeightBlock = 32;
+// Borders are multiples of this where nothing asks for more and the width allows it.
+constexpr int64_t kLeastGrain = 32;
 // Borders finer than this would serve no device.
 constexpr int64_t kLargestGrain = 256;
 
@@ -22,7 +22,24 @@ int64_t grain(int64_t total, int64_t tile, int64_t least, size_t parts) {
   return total >= whole * static_cast<int64_t>(parts) ? whole : least;
 }
 
+int64_t least_grain(int64_t width) { return width % kLeastGrain == 0 ? kLeastGrain : 1; }
+
+// Inputs of a product are cut between the blocks in which its weight's rows are stored.
+int64_t block_of(const Op& product) { return model::traits(product.weight->type).block_weights; }
+
 }  // namespace
+
+int64_t Cutter::block_of_readers(TensorId tensor) const {
+  int64_t block = 1;
+  for (const OpId id : readers_[static_cast<size_t>(tensor)]) {
+    const Op& op = graph_.op(id);
+    if (op.kind == OpKind::kMatMul && takes_slices(op)) block = std::lcm(block, block_of(op));
+    if (op.kind == OpKind::kRope || op.kind == OpKind::kSiluMul || op.kind == OpKind::kAttention) {
+      block = std::lcm(block, block_of_readers(op.output));
+    }
+  }
+  return block;
+}
 
 // Inputs that a product takes as its device's slice of the attention or of the MLP.
 bool Cutter::takes_slices(const Op& op) const {
@@ -56,7 +73,7 @@ std::vector<Range> Cutter::output_ranges(const Op& op, const Placement& placemen
     const int64_t heads = outputs / use->head_dim;
     std::vector<Range> ranges;
     if (placement.op.empty()) {
-      const HeadSplit both = split_heads(query_heads(op.layer), graph_.n_kv_heads, shares);
+      const HeadSplit both = attention_heads(op.layer, shares);
       ranges = use->is_kv ? both.kv : both.query;
     } else {
       ranges = split(heads, 1, shares);
@@ -69,24 +86,31 @@ std::vector<Range> Cutter::output_ranges(const Op& op, const Placement& placemen
   // What follows may take these columns as slices of its inputs.
   const int64_t tile = std::lcm(common_tile(placement, &device::DeviceInfo::n_tile),
                                 common_tile(placement, &device::DeviceInfo::k_tile));
-  const int64_t least = outputs % kWeightBlock == 0 ? kWeightBlock : 1;
+  const int64_t least = std::lcm(block_of_readers(op.output), least_grain(outputs));
   return split(outputs, grain(outputs, std::min(tile, kLargestGrain), least, shares.size()),
                shares);
 }
 
 std::vector<Range> Cutter::input_ranges(const Op& op, const Placement& placement) const {
   const int64_t inputs = op.weight->cols;
-  const int64_t least = inputs % kWeightBlock == 0 ? kWeightBlock : 1;
+  const int64_t least = std::lcm(block_of(op), least_grain(inputs));
   const int64_t tile = common_tile(placement, &device::DeviceInfo::k_tile);
   const std::vector<double> shares = shares_of(placement);
   return split(inputs, grain(inputs, tile, least, shares.size()), shares);
 }
 
-int64_t Cutter::query_heads(int32_t layer) const {
+HeadSplit Cutter::attention_heads(int32_t layer, std::span<const double> shares) const {
   const auto found = std::find_if(graph_.ops.begin(), graph_.ops.end(), [&](const Op& op) {
     return op.kind == OpKind::kAttention && op.layer == layer;
   });
-  return found == graph_.ops.end() ? graph_.n_kv_heads : found->heads.n_heads;
+  if (found == graph_.ops.end()) {
+    return split_heads(graph_.n_kv_heads, graph_.n_kv_heads, 1, shares);
+  }
+  const int64_t heads = found->heads.n_heads;
+  const int64_t head_dim = found->heads.head_dim;
+  // As many heads together as the product behind them can take a slice of, if there are enough.
+  const int64_t together = std::lcm(block_of_readers(found->output), head_dim) / head_dim;
+  return split_heads(heads, graph_.n_kv_heads, grain(heads, together, 1, shares.size()), shares);
 }
 
 void Cutter::product(OpId id, int32_t block, const Placement& placement) {
@@ -136,9 +160,8 @@ void Cutter::output_slices(const Op& source, int32_t block, const Placement& pla
 // Along K on the slices that the devices hold already.
 void Cutter::slice_product(const Op& source, int32_t block, const Placement& placement) {
   const std::vector<SliceSpec> held = slices_.shared(source.inputs[0], block);
-  const int64_t weights = source.weight->cols % kWeightBlock == 0 ? kWeightBlock : 1;
   const bool aligned = std::all_of(held.begin(), held.end(), [&](const SliceSpec& spec) {
-    return spec.columns.begin % weights == 0;
+    return spec.columns.begin % block_of(source) == 0;
   });
   if (held.size() == 1) {
     return whole_product(source, block, held.front().device,

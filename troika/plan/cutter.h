@@ -60,7 +60,10 @@ class Cutter {
   void product(OpId id, int32_t block, const Placement& placement);
   bool takes_slices(const graph::Op& op) const;
   std::optional<HeadUse> head_use(TensorId tensor) const;
-  int64_t query_heads(int32_t layer) const;
+  HeadSplit attention_heads(int32_t layer, std::span<const double> shares) const;
+  // The block of the products that take a tensor's columns as slices of their inputs: 1 if none
+  // does.
+  int64_t block_of_readers(graph::TensorId tensor) const;
   int64_t common_tile(const Placement& placement, int64_t device::DeviceInfo::*tile) const;
   std::vector<Range> output_ranges(const graph::Op& op, const Placement& placement) const;
   std::vector<Range> input_ranges(const graph::Op& op, const Placement& placement) const;

@@ -64,7 +64,8 @@ std::vector<Range> split(int64_t total, int64_t grain, std::span<const double> s
   return ranges;
 }
 
-HeadSplit split_heads(int64_t n_heads, int64_t n_kv_heads, std::span<const double> shares) {
+HeadSplit split_heads(int64_t n_heads, int64_t n_kv_heads, int64_t grain,
+                      std::span<const double> shares) {
   HeadSplit heads;
   heads.kv = split(n_kv_heads, 1, shares);
   const std::vector<double> borders = cumulative(shares);
@@ -74,7 +75,7 @@ HeadSplit split_heads(int64_t n_heads, int64_t n_kv_heads, std::span<const doubl
     int64_t end = n_heads;
     if (i + 1 < borders.size()) {
       // What the border leaves for q, once k and v have their part.
-      end = nearest_multiple(borders[i] * all - 2.0 * static_cast<double>(heads.kv[i].end), 1);
+      end = nearest_multiple(borders[i] * all - 2.0 * static_cast<double>(heads.kv[i].end), grain);
       end = std::clamp(end, begin, n_heads);
     }
     heads.query.push_back({begin, end});

@@ -19,13 +19,14 @@ struct Range {
 // last border is `total`. Ranges may be empty.
 std::vector<Range> split(int64_t total, int64_t grain, std::span<const double> shares);
 
-// The same for the heads of one attention: query heads and KV heads, so that each part's heads of
-// q, k and v together come closest to its share.
+// The same for the heads of one attention: query heads at multiples of `grain`, and KV heads, so
+// that each part's heads of q, k and v together come closest to its share.
 struct HeadSplit {
   std::vector<Range> query;
   std::vector<Range> kv;
 };
-HeadSplit split_heads(int64_t n_heads, int64_t n_kv_heads, std::span<const double> shares);
+HeadSplit split_heads(int64_t n_heads, int64_t n_kv_heads, int64_t grain,
+                      std::span<const double> shares);
 
 // `rows` in pieces that a device with these standard lengths computes with the least padding, each
 // piece counted as kPieceCost more rows. Pieces are the rows used; the padded length of one is

@@ -10,10 +10,6 @@
 
 namespace troika::device::conformance {
 
-inline constexpr model::TensorType kWeightTypes[] = {
-    model::TensorType::kF32,  model::TensorType::kF16,  model::TensorType::kBF16,
-    model::TensorType::kQ8_0, model::TensorType::kQ4_0, model::TensorType::kQ4_1};
-
 class CaseList {
  public:
   CaseList(std::string group, const DeviceInfo& info);
@@ -29,9 +25,10 @@ class CaseList {
   const std::vector<int64_t>& row_counts() const { return row_counts_; }
   // The most rows among them.
   int64_t most_rows() const { return row_counts_.back(); }
-  // The least multiple of the device's N or K tile that is not below `value`.
+  // The least multiple of the device's N tile, or of its K tile and the type's block, that is not
+  // below `value`.
   int64_t n_cut(int64_t value) const;
-  int64_t k_cut(int64_t value) const;
+  int64_t k_cut(int64_t value, model::TensorType type) const;
 
   std::vector<Case> take() { return std::move(cases_); }
 
@@ -44,6 +41,8 @@ class CaseList {
 };
 
 std::string type_name(model::TensorType type);
+// Columns that a weight of this type can have: `cols`, or more to fill its last block.
+int64_t whole_blocks(int64_t cols, model::TensorType type);
 
 // One prompt of so many rows.
 BatchPlan prompt(int64_t rows, int64_t history = 0);

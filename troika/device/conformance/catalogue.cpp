@@ -56,12 +56,17 @@ void CaseList::add(std::string name, BatchPlan batch, std::function<void(Problem
 
 int64_t CaseList::n_cut(int64_t value) const { return round_up(value, info_.n_tile); }
 
-int64_t CaseList::k_cut(int64_t value) const {
-  constexpr int64_t kBlock = 32;  // weights are cut between quantization blocks
-  return round_up(value, std::lcm(info_.k_tile, kBlock));
+int64_t CaseList::k_cut(int64_t value, model::TensorType type) const {
+  constexpr int64_t kLeast = 32;  // plain weights are cut as finely as small blocks
+  const int64_t block = std::lcm(kLeast, int64_t{model::traits(type).block_weights});
+  return round_up(value, std::lcm(info_.k_tile, block));
 }
 
 std::string type_name(model::TensorType type) { return std::string(model::traits(type).name); }
+
+int64_t whole_blocks(int64_t cols, model::TensorType type) {
+  return round_up(cols, model::traits(type).block_weights);
+}
 
 BatchPlan prompt(int64_t rows, int64_t history) {
   BatchPlan batch;

@@ -22,7 +22,8 @@ bool is_plain(TensorType type) { return model::traits(type).block_weights == 1; 
 void add_shapes(CaseList& list, TensorType type) {
   std::vector<Shape> shapes = {{160, 96}, {96, 576}, {300, 64}};
   if (is_plain(type)) shapes.push_back({70, 100});
-  for (const Shape shape : shapes) {
+  for (Shape shape : shapes) {
+    shape.k = whole_blocks(shape.k, type);
     for (const int64_t rows : list.row_counts()) {
       list.add(
           fmt::format("{} {}x{}, {} rows", type_name(type), shape.n, shape.k, rows), prompt(rows),
@@ -42,19 +43,21 @@ void add_shapes(CaseList& list, TensorType type) {
 
 // The other operand stays in place, on devices that can choose.
 void add_orders(CaseList& list, TensorType type) {
+  const int64_t cols = whole_blocks(96, type);
   for (const int64_t rows : list.row_counts()) {
-    list.add(fmt::format("{} 160x96 with the input stationary, {} rows", type_name(type), rows),
-             prompt(rows), [=](ProblemBuilder& b) {
-               b.keep_inputs_stationary();
-               b.output(b.mat_mul(b.input(96, Spread::kOutliers), type, 160, 96));
-             });
+    list.add(
+        fmt::format("{} 160x{} with the input stationary, {} rows", type_name(type), cols, rows),
+        prompt(rows), [=](ProblemBuilder& b) {
+          b.keep_inputs_stationary();
+          b.output(b.mat_mul(b.input(cols, Spread::kOutliers), type, 160, cols));
+        });
   }
 }
 
 // The first, a middle and the last part of the outputs; the last is no multiple of anything.
 void add_n_slices(CaseList& list, TensorType type) {
-  constexpr int64_t kCols = 96;
   constexpr int64_t kLast = 37;
+  const int64_t cols = whole_blocks(96, type);
   const int64_t first = list.n_cut(48);
   const int64_t second = first + list.n_cut(80);
   const int64_t all = second + kLast;
@@ -66,7 +69,7 @@ void add_n_slices(CaseList& list, TensorType type) {
           fmt::format("{} outputs {} to {} of {}, {} rows", type_name(type), slice.n_begin,
                       slice.n_begin + slice.n - 1, all, rows),
           prompt(rows),
-          [=](ProblemBuilder& b) { b.output(b.mat_mul(b.input(kCols), type, all, kCols, slice)); },
+          [=](ProblemBuilder& b) { b.output(b.mat_mul(b.input(cols), type, all, cols, slice)); },
           slice.n_begin == first && rows > 1 ? usual(type, 2, 0) : 0);
     }
   }
@@ -74,9 +77,9 @@ void add_n_slices(CaseList& list, TensorType type) {
 
 void add_k_slices(CaseList& list, TensorType type) {
   constexpr int64_t kOutputs = 160;
-  const int64_t first = list.k_cut(96);
-  const int64_t second = first + list.k_cut(160);
-  const int64_t all = second + 96;
+  const int64_t first = list.k_cut(96, type);
+  const int64_t second = first + list.k_cut(160, type);
+  const int64_t all = second + whole_blocks(96, type);
   struct Inputs {
     int64_t begin = 0;
     int64_t end = 0;
@@ -105,25 +108,26 @@ void add_k_slices(CaseList& list, TensorType type) {
 }
 
 void add_windows(CaseList& list, TensorType type) {
+  const int64_t cols = whole_blocks(96, type);
   for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
     list.add(
         fmt::format("{} from and to windows, {} rows", type_name(type), rows), prompt(rows),
         [=](ProblemBuilder& b) {
-          const TensorId x = b.window(b.input(224, Spread::kOutliers), 64, 96);
+          const TensorId x = b.window(b.input(cols + 128, Spread::kOutliers), 64, cols);
           b.write_next_to(b.window(b.frame(256), 32, 160));
-          b.output(b.mat_mul(x, type, 160, 96));
+          b.output(b.mat_mul(x, type, 160, cols));
         },
         usual(type, 3, 0));
   }
   list.add(fmt::format("{} three products into one frame", type_name(type)),
            prompt(list.most_rows()), [=](ProblemBuilder& b) {
-             const TensorId x = b.input(96);
+             const TensorId x = b.input(cols);
              const TensorId frame = b.frame(320);
              const int64_t borders[] = {0, 192, 256, 320};
              for (int i = 0; i < 3; ++i) {
                const int64_t n = borders[i + 1] - borders[i];
                b.write_next_to(b.window(frame, borders[i], n));
-               b.output(b.mat_mul(x, type, n, 96));
+               b.output(b.mat_mul(x, type, n, cols));
              }
            });
 }
@@ -154,7 +158,7 @@ void add_head(CaseList& list) {
 }  // namespace
 
 void add_mat_mul_cases(CaseList& list) {
-  for (const TensorType type : kWeightTypes) {
+  for (const TensorType type : model::kTensorTypes) {
     add_shapes(list, type);
     add_orders(list, type);
     add_n_slices(list, type);

@@ -11,13 +11,17 @@ using model::TensorType;
 constexpr int64_t kWidths[] = {96, 160, 576};
 
 void add_embed(CaseList& list) {
-  for (const TensorType type : kWeightTypes) {
-    for (const int64_t width : kWidths) {
+  for (const TensorType type : model::kTensorTypes) {
+    int64_t before = 0;
+    for (const int64_t wanted : kWidths) {
+      const int64_t width = whole_blocks(wanted, type);
+      if (width == before) continue;
+      before = width;
       for (const int64_t rows : list.row_counts()) {
         list.add(
             fmt::format("{} 300x{}, {} rows", type_name(type), width, rows), ragged(rows),
             [=](ProblemBuilder& b) { b.output(b.embed(type, 300, width)); },
-            width == 96 && rows == list.most_rows() ? (type == TensorType::kQ4_0 ? 1 : 3) : 0);
+            wanted == 96 && rows == list.most_rows() ? (type == TensorType::kQ4_0 ? 1 : 3) : 0);
       }
     }
   }

@@ -102,19 +102,19 @@ void add_stages(CaseList& list, const Layer& layer, int64_t rows, int round = 0)
 
 // gate and up along N, down along K on the same slice: a partial sum comes out.
 void add_paired_cuts(CaseList& list, TensorType type) {
-  constexpr int64_t kHidden = 96;
-  const int64_t begin = list.k_cut(list.n_cut(64));
-  const int64_t n = list.k_cut(list.n_cut(96));
+  const int64_t hidden = whole_blocks(96, type);
+  const int64_t begin = list.k_cut(list.n_cut(64), type);
+  const int64_t n = list.k_cut(list.n_cut(96), type);
   if (begin % list.info().n_tile != 0 || n % list.info().n_tile != 0) return;
-  const int64_t ffn = begin + n + 32;
+  const int64_t ffn = begin + n + whole_blocks(32, type);
   list.add(
       fmt::format("MLP by halves: {}", type_name(type)), prompt(list.most_rows()),
       [=](ProblemBuilder& b) {
-        const TensorId x = b.rms_norm(b.input(kHidden, Spread::kOutliers));
-        const TensorId gate = b.mat_mul(x, type, ffn, kHidden, {begin, n, 0});
-        const TensorId up = b.mat_mul(x, type, ffn, kHidden, {begin, n, 0});
+        const TensorId x = b.rms_norm(b.input(hidden, Spread::kOutliers));
+        const TensorId gate = b.mat_mul(x, type, ffn, hidden, {begin, n, 0});
+        const TensorId up = b.mat_mul(x, type, ffn, hidden, {begin, n, 0});
         const TensorId mid = b.silu_mul(gate, up);
-        b.output(b.mat_mul(mid, type, kHidden, ffn, {0, 0, begin}));
+        b.output(b.mat_mul(mid, type, hidden, ffn, {0, 0, begin}));
       },
       type == TensorType::kQ4_0 ? 3 : 0);
 }
@@ -179,12 +179,13 @@ void add_input_and_head(CaseList& list) {
     b.output(b.embed(TensorType::kQ4_0, 300, 96));
     b.output(b.rope_table(32));
   });
-  for (const TensorType type : kWeightTypes) {
+  for (const TensorType type : model::kTensorTypes) {
     list.add(
         fmt::format("head: {}", type_name(type)), ragged(list.most_rows()),
         [=](ProblemBuilder& b) {
-          const TensorId x = b.rms_norm(b.gather_rows(b.input(96, Spread::kOutliers)));
-          b.output(b.mat_mul(x, type, 300, 96));
+          const int64_t cols = whole_blocks(96, type);
+          const TensorId x = b.rms_norm(b.gather_rows(b.input(cols, Spread::kOutliers)));
+          b.output(b.mat_mul(x, type, 300, cols));
         },
         type == TensorType::kQ4_0 ? 3 : 0);
   }
@@ -193,9 +194,12 @@ void add_input_and_head(CaseList& list) {
 }  // namespace
 
 void add_stage_cases(CaseList& list) {
-  for (const TensorType type : kWeightTypes) {
+  for (const TensorType type : model::kTensorTypes) {
     Layer layer;
     layer.type = type;
+    layer.hidden = whole_blocks(layer.hidden, type);
+    layer.n_heads = layer.hidden / layer.head_dim;
+    layer.ffn = whole_blocks(layer.ffn, type);
     for (const int64_t rows : {int64_t{1}, list.most_rows()}) {
       add_stages(list, layer, rows, type == TensorType::kQ4_0 ? (rows == 1 ? 3 : 2) : 0);
     }

@@ -18,7 +18,7 @@ using model::TensorType;
 struct Sizes {
   std::set<int64_t> rows;
   std::set<int64_t> heads;
-  bool odd = false;  // a width that is no multiple of 64
+  bool odd = false;  // a width that is no multiple of 64, unless a row is whole blocks of such
 };
 
 std::vector<TensorType> all_types() {
@@ -54,6 +54,11 @@ bool has_odd_width(const Problem& problem, const Op& op) {
   return (op.output >= 0 && odd(op.output)) || std::any_of(op.inputs.begin(), op.inputs.end(), odd);
 }
 
+// Then every row's width is a multiple of 64.
+bool has_wide_blocks(const Op& op) {
+  return op.kind == OpKind::kEmbed && model::traits(op.weight->type).block_weights % 64 == 0;
+}
+
 using Key = std::pair<OpKind, std::string>;
 
 Key key_of(const Problem& problem, const Op& op) {
@@ -73,7 +78,7 @@ std::map<Key, Sizes> sizes_of(const std::string& group, const DeviceInfo& info) 
       Sizes& found = sizes[key_of(*problem, op)];
       for (const Pass& pass : problem->passes) found.rows.insert(pass.n_rows());
       found.heads.insert(op.heads.n_heads);
-      found.odd = found.odd || has_odd_width(*problem, op);
+      found.odd = found.odd || has_odd_width(*problem, op) || has_wide_blocks(op);
     }
   }
   return sizes;

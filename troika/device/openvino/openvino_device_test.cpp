@@ -127,15 +127,13 @@ class Sketch {
   std::vector<std::unique_ptr<Stored>> weights_;
 };
 
-constexpr std::array kTypes = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16,
-                               TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_1};
-
 TEST_F(OpenVinoDeviceTest, ProductsOfEveryTypeAndOddSizes) {
   struct Shape {
     int64_t n, k;
   };
-  for (const TensorType type : kTypes) {
-    for (const Shape shape : {Shape{64, 64}, Shape{37, 96}, Shape{1, 32}, Shape{576, 1536}}) {
+  for (const TensorType type : model::kTensorTypes) {
+    for (Shape shape : {Shape{64, 64}, Shape{37, 96}, Shape{1, 32}, Shape{576, 1536}}) {
+      shape.k = std::max<int64_t>(shape.k, model::traits(type).block_weights);
       SCOPED_TRACE(fmt::format("{} N {} K {}", model::traits(type).name, shape.n, shape.k));
       Sketch sketch;
       sketch.product(sketch.input(shape.k), sketch.weight(type, shape.n, shape.k));
@@ -147,14 +145,15 @@ TEST_F(OpenVinoDeviceTest, ProductsOfEveryTypeAndOddSizes) {
 }
 
 TEST_F(OpenVinoDeviceTest, SlicesOfProducts) {
-  for (const TensorType type : kTypes) {
+  for (const TensorType type : model::kTensorTypes) {
     SCOPED_TRACE(model::traits(type).name);
     Sketch sketch;
-    const model::Weight* weight = sketch.weight(type, 96, 192);
-    Op& product = sketch.op(OpKind::kMatMul, {sketch.input(64)}, 33);
+    const int64_t unit = std::max(32, model::traits(type).block_weights);
+    const model::Weight* weight = sketch.weight(type, 96, 6 * unit);
+    Op& product = sketch.op(OpKind::kMatMul, {sketch.input(2 * unit)}, 33);
     product.weight = weight;
     product.n_begin = 40;
-    product.k_begin = 96;
+    product.k_begin = 3 * unit;
     expect_same(sketch.graph(), sketch.program(32), 31);
   }
 }

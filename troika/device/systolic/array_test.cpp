@@ -14,6 +14,7 @@
 namespace troika::device::systolic {
 namespace {
 
+using cpu::testing::block_weights;
 using cpu::testing::half_value;
 using cpu::testing::is_plain;
 using cpu::testing::kAllTypes;
@@ -149,6 +150,9 @@ struct Shape {
 };
 
 std::vector<Shape> shapes(TensorType type) {
+  if (block_weights(type) == 256) {
+    return {{1, 1, 96, 512}, {31, 32, 33, 256}, {33, 64, 70, 768}, {65, 128, 1, 256}};
+  }
   std::vector<Shape> shapes = {{1, 1, 32, 32},    {1, 32, 70, 96},   {31, 32, 33, 64},
                                {32, 32, 96, 160}, {33, 64, 31, 576}, {65, 128, 1, 32}};
   if (is_plain(type)) {
@@ -188,11 +192,12 @@ TEST_P(ArrayTest, ComputesEveryShapeTileByTile) {
 
 TEST_P(ArrayTest, ARowHasTheSameBitsAloneAndWithOthers) {
   Array array(*cpu::available_kernels().front());
-  Problem p(GetParam(), 40, 50, 96, 7);
+  const int64_t k = block_weights(GetParam()) == 256 ? 256 : 96;
+  Problem p(GetParam(), 40, 50, k, 7);
   const std::vector<float> together = p.results(p.run(array, 64, Stationary::kWeights));
   const std::vector<float> all = p.x;
   for (const int64_t row : {0, 31, 32, 39}) {
-    Problem alone(GetParam(), 1, 50, 96, 7);
+    Problem alone(GetParam(), 1, 50, k, 7);
     alone.weight.data = p.stored.data();
     std::copy_n(all.begin() + row * p.x_stride, p.k, alone.x.begin());
     const std::vector<float> y = alone.results(alone.run(array, 1, Stationary::kWeights));
@@ -202,7 +207,9 @@ TEST_P(ArrayTest, ARowHasTheSameBitsAloneAndWithOthers) {
 
 TEST_P(ArrayTest, SlicesOfAWeightMakeUpTheWhole) {
   Array array(*cpu::available_kernels().front());
-  Problem p(GetParam(), 3, 96, 160, 8);
+  const int64_t border = block_weights(GetParam()) == 256 ? 256 : 96;
+  const int64_t k_all = block_weights(GetParam()) == 256 ? 768 : 160;
+  Problem p(GetParam(), 3, 96, k_all, 8);
   const std::vector<float> whole = p.results(p.run(array, 32, Stationary::kWeights));
   const auto part = [&](int64_t n_begin, int64_t n, int64_t k_begin, int64_t k) {
     const auto tiled = TiledWeight::make({&p.weight, n_begin, n, k_begin, k});
@@ -211,13 +218,13 @@ TEST_P(ArrayTest, SlicesOfAWeightMakeUpTheWhole) {
     array.multiply(*tiled, Stationary::kWeights, y.data(), n);
     return y;
   };
-  const std::vector<float> right = part(32, 64, 0, 160);
+  const std::vector<float> right = part(32, 64, 0, k_all);
   for (int64_t i = 0; i < p.m; ++i) {
     EXPECT_TRUE(std::equal(right.begin() + i * 64, right.begin() + (i + 1) * 64,
                            whole.begin() + i * 96 + 32));
   }
-  const std::vector<float> first = part(0, 96, 0, 96);
-  const std::vector<float> last = part(0, 96, 96, 64);
+  const std::vector<float> first = part(0, 96, 0, border);
+  const std::vector<float> last = part(0, 96, border, k_all - border);
   std::vector<float> sums;
   for (size_t i = 0; i < first.size(); ++i) sums.push_back(first[i] + last[i]);
   EXPECT_LT(nmse(sums, whole), kFloatNmse);

@@ -2,6 +2,7 @@
 // wrong before it is written out as GGUF.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -76,13 +77,15 @@ class TinyModel {
   explicit TinyModel(TensorType type = TensorType::kQ4_0, bool tied = true) {
     HyperParameters hp;
     hp.n_vocab = 300;
-    hp.hidden = 64;
+    // A small block type is given rows of a few of its blocks, a large one of one or two.
+    const int64_t block = traits(type).block_weights;
+    hp.hidden = std::max<int64_t>(64, block);
     hp.n_layers = 1;
     hp.n_heads = 4;
     hp.n_kv_heads = 2;
-    hp.head_dim = 16;
-    hp.rope_dim = 16;
-    hp.ffn = 96;
+    hp.head_dim = hp.hidden / hp.n_heads;
+    hp.rope_dim = hp.head_dim;
+    hp.ffn = std::max<int64_t>(96, 2 * block);
     add_metadata(hp);
     for (const ExpectedTensor& want : expected_tensors(hp)) {
       if (want.name == "rope_freqs.weight" || (tied && want.name == "output.weight")) continue;

@@ -16,6 +16,7 @@
 
 #include "troika/base/result.h"
 #include "troika/device/kv_layout.h"
+#include "troika/model/k_quants.h"
 #include "troika/model/rope_pairs.h"
 #include "troika/model/tensor_type.h"
 

@@ -5,6 +5,8 @@
 // Each of these builds on those before it.
 // clang-format off
 #include "troika/device/cpu/kernels/weights.inl"
+#include "troika/device/cpu/kernels/weights_k.inl"
+#include "troika/device/cpu/kernels/dequantize.inl"
 #include "troika/device/cpu/kernels/matmul_dot.inl"
 #include "troika/device/cpu/kernels/matmul_packed.inl"
 #include "troika/device/cpu/kernels/elementwise.inl"

@@ -19,7 +19,8 @@ namespace troika::device::cpu::testing {
 using model::TensorType;
 
 inline constexpr TensorType kAllTypes[] = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16,
-                                           TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_1};
+                                           TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_1,
+                                           TensorType::kQ4_K, TensorType::kQ6_K};
 
 inline std::string name_of(TensorType type) {
   switch (type) {
@@ -35,12 +36,21 @@ inline std::string name_of(TensorType type) {
       return "Q4_0";
     case TensorType::kQ4_1:
       return "Q4_1";
+    case TensorType::kQ4_K:
+      return "Q4_K";
+    case TensorType::kQ6_K:
+      return "Q6_K";
   }
   return "?";
 }
 
 inline bool is_plain(TensorType type) {
   return type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
+}
+
+inline int64_t block_weights(TensorType type) {
+  if (type == TensorType::kQ4_K || type == TensorType::kQ6_K) return 256;
+  return is_plain(type) ? 1 : 32;
 }
 
 inline int64_t stored_bytes(TensorType type, int64_t n) {
@@ -56,6 +66,10 @@ inline int64_t stored_bytes(TensorType type, int64_t n) {
       return n / 32 * 18;
     case TensorType::kQ4_1:
       return n / 32 * 20;
+    case TensorType::kQ4_K:
+      return n / 256 * 144;
+    case TensorType::kQ6_K:
+      return n / 256 * 210;
   }
   return 0;
 }
@@ -74,13 +88,37 @@ inline uint16_t half_at(const std::byte* p) {
                                                                      << 8);
 }
 
+// Scale or minimum (`which` is 0 or 1) of part 0 to 7 of a block of Q4_K.
+inline int q4_k_six_bits(const std::byte* packed, int which, int64_t part) {
+  const auto byte = [packed](int64_t i) { return std::to_integer<int>(packed[i]); };
+  if (part < 4) return byte(4 * which + part) & 63;
+  return (byte(4 + part) >> (4 * which) & 15) + 16 * (byte(4 * which + part - 4) >> 6);
+}
+
+// Weights 0 to 255 of one block.
+inline float q4_k_weight(const std::byte* block, int64_t i) {
+  const int byte = std::to_integer<int>(block[16 + i / 64 * 32 + i % 32]);
+  const int q = i % 64 < 32 ? byte & 15 : byte >> 4;
+  return static_cast<float>(half_value(half_at(block)) * q4_k_six_bits(block + 4, 0, i / 32) * q -
+                            half_value(half_at(block + 2)) * q4_k_six_bits(block + 4, 1, i / 32));
+}
+
+inline float q6_k_weight(const std::byte* block, int64_t i) {
+  const int64_t in_half = i % 128;
+  const int low = std::to_integer<int>(block[i / 128 * 64 + i % 64]) >> (in_half < 64 ? 0 : 4) & 15;
+  const int high = std::to_integer<int>(block[128 + i / 128 * 32 + i % 32]) >> in_half / 32 * 2 & 3;
+  const auto scale = static_cast<int8_t>(std::to_integer<int>(block[192 + i / 16]));
+  return static_cast<float>(half_value(half_at(block + 208)) * scale * (low + 16 * high - 32));
+}
+
 // Weight i of a stored row, rounded to float as the formats' definition says.
 inline float weight_at(TensorType type, const std::byte* row, int64_t i) {
   const auto nibble = [i](const std::byte* q) {
     const auto byte = std::to_integer<int>(q[i % 16]);
     return i % 32 < 16 ? byte & 15 : byte >> 4;
   };
-  const std::byte* const block = row + stored_bytes(type, i / 32 * 32);
+  const int64_t unit = block_weights(type);
+  const std::byte* const block = row + stored_bytes(type, i / unit * unit);
   switch (type) {
     case TensorType::kF32: {
       float f;
@@ -103,6 +141,10 @@ inline float weight_at(TensorType type, const std::byte* row, int64_t i) {
     case TensorType::kQ4_1:
       return static_cast<float>(half_value(half_at(block)) * nibble(block + 4) +
                                 half_value(half_at(block + 2)));
+    case TensorType::kQ4_K:
+      return q4_k_weight(block, i % unit);
+    case TensorType::kQ6_K:
+      return q6_k_weight(block, i % unit);
   }
   return 0;
 }
@@ -129,9 +171,10 @@ class Random {
       return;
     }
     for (int64_t i = 0; i < stored_bytes(type, n); ++i) row[i] = static_cast<std::byte>(bits());
-    const int64_t step = is_plain(type) ? 2 : stored_bytes(type, 32);
-    const int64_t scales = type == TensorType::kQ4_1 ? 2 : 1;
-    for (int64_t at = 0; at < stored_bytes(type, n); at += step) {
+    const int64_t step = is_plain(type) ? 2 : stored_bytes(type, block_weights(type));
+    const int64_t scales = type == TensorType::kQ4_1 || type == TensorType::kQ4_K ? 2 : 1;
+    const int64_t first = type == TensorType::kQ6_K ? step - 2 : 0;
+    for (int64_t at = first; at < stored_bytes(type, n); at += step) {
       for (int64_t s = 0; s < scales; ++s) write_scale(type, row + at + 2 * s);
     }
   }

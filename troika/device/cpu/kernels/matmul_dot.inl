@@ -12,7 +12,7 @@ constexpr int64_t kChunk = 1024;
 // Weights this far ahead are fetched: rows read side by side are no stream that hardware follows.
 constexpr int64_t kPrefetchBytes = 8192;
 constexpr int64_t kCacheLine = 64;
-static_assert(kChunk <= kScaleBlocks * kBlock);
+static_assert(kChunk == kScaleWeights);
 
 KERNEL_INLINE int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -63,7 +63,8 @@ KERNEL_INLINE void dot_chunk(const float* const (&x_begin)[rows],
                              const std::byte* const (&w_begin)[outputs], int64_t n,
                              const Halves (&halves)[outputs], const NextChunk<outputs>& next,
                              Halves (&next_halves)[outputs], float (&sums)[rows][outputs]) {
-  constexpr bool kXFitsRegisters = rows * kBlockVecs + rows * outputs + 6 <= kRegisters;
+  using W = Weights<type>;
+  constexpr bool kXFitsRegisters = rows * kPartVecs + rows * outputs + 6 <= kRegisters;
   // Outputs whose sums are interleaved, so that no multiply-add waits long for the one before it.
   constexpr int kTogether = outputs % 2 == 0 && rows <= kRegisters / 8 ? 2 : 1;
   const float* x[rows];
@@ -74,38 +75,42 @@ KERNEL_INLINE void dot_chunk(const float* const (&x_begin)[rows],
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < outputs; ++c) acc[r][c] = zero();
   }
-  const int64_t blocks = n / kBlock;
+  const int64_t blocks = n / W::kBlock;
   const std::byte* const ahead = w[0] + kPrefetchBytes;
   Scales scales[outputs];
-  for (int c = 0; c < outputs; ++c) Weights<type>::take_scales(halves[c], blocks, scales[c]);
+  for (int c = 0; c < outputs; ++c) W::take_scales(halves[c], blocks, scales[c]);
   for (int64_t b = 0; b < blocks; ++b) {
-    constexpr int64_t kBytes = outputs * Weights<type>::kBytes;
+    constexpr int64_t kBytes = outputs * W::kBytes;
     for (int64_t i = 0; i < kBytes; i += kCacheLine) prefetch(ahead + b * kBytes + i);
     if (b < next.blocks) {
-      for (int c = 0; c < outputs; ++c) Weights<type>::take_half(next.w[c], b, next_halves[c]);
+      for (int c = 0; c < outputs; ++c) W::take_half(next.w[c], b, next_halves[c]);
     }
-    for (int c0 = 0; c0 < outputs; c0 += kTogether) {
-      Weights<type> weights[kTogether];
-      for (int c = 0; c < kTogether; ++c) {
-        weights[c].read(w[c0 + c], scales[c0 + c], b);
-        w[c0 + c] += Weights<type>::kBytes;
-      }
-      if constexpr (!kXFitsRegisters) {
-        for (int r = 0; r < rows; ++r) x[r] = reread(x[r]);
-      }
-      for (int i = 0; i < kBlockVecs; ++i) {
-        VF wv[kTogether];
-        for (int c = 0; c < kTogether; ++c) wv[c] = weights[c].vec(i);
-        for (int r = 0; r < rows; ++r) {
-          const VF xv = load(x[r] + i * kLanes);
-          for (int c = 0; c < kTogether; ++c) acc[r][c0 + c] = fma(xv, wv[c], acc[r][c0 + c]);
+    for (int u = 0; u < W::kBlock / W::kUnit; ++u) {
+      typename W::Unit unit[outputs];
+      for (int c = 0; c < outputs; ++c) W::open(w[c], u, scales[c], b, unit[c]);
+      for_each_of<W::kUnit / kPart>([&](auto part) KERNEL_LAMBDA {
+        for (int c0 = 0; c0 < outputs; c0 += kTogether) {
+          W weights[kTogether];
+          for (int c = 0; c < kTogether; ++c) weights[c].template read<part>(unit[c0 + c]);
+          if constexpr (!kXFitsRegisters) {
+            for (int r = 0; r < rows; ++r) x[r] = reread(x[r]);
+          }
+          for (int i = 0; i < kPartVecs; ++i) {
+            VF wv[kTogether];
+            for (int c = 0; c < kTogether; ++c) wv[c] = weights[c].vec(i);
+            for (int r = 0; r < rows; ++r) {
+              const VF xv = load(x[r] + i * kLanes);
+              for (int c = 0; c < kTogether; ++c) acc[r][c0 + c] = fma(xv, wv[c], acc[r][c0 + c]);
+            }
+          }
         }
-      }
+        for (int r = 0; r < rows; ++r) x[r] += kPart;
+      });
     }
-    for (int r = 0; r < rows; ++r) x[r] += kBlock;
+    for (int c = 0; c < outputs; ++c) w[c] += W::kBytes;
   }
   take_halves<type, outputs>(next, blocks, next_halves);
-  if constexpr (Weights<type>::kPlain) dot_tail<type, rows, outputs>(x, w, n % kBlock, acc);
+  if constexpr (W::kPlain) dot_tail<type, rows, outputs>(x, w, n % W::kBlock, acc);
   for (int r = 0; r < rows; ++r) {
     if constexpr (outputs == 4) {
       sum4(acc[r], sums[r]);
@@ -120,9 +125,10 @@ template <TensorType type, int outputs>
 KERNEL_INLINE NextChunk<outputs> chunk_at(const MatMulArgs& args, int64_t n, int64_t k0) {
   NextChunk<outputs> chunk;
   for (int c = 0; c < outputs; ++c) {
-    chunk.w[c] = args.w + (n + c) * args.w_stride + k0 / kBlock * Weights<type>::kBytes;
+    chunk.w[c] =
+        args.w + (n + c) * args.w_stride + k0 / Weights<type>::kBlock * Weights<type>::kBytes;
   }
-  chunk.blocks = lesser(args.k - k0, kChunk) / kBlock;
+  chunk.blocks = lesser(args.k - k0, kChunk) / Weights<type>::kBlock;
   return chunk;
 }
 

@@ -67,16 +67,17 @@ void pack_x(const float* x, int64_t stride, int64_t n_rows, int64_t kc, int64_t 
 template <TensorType type>
 void pack_weights(const std::byte* w, int64_t stride, int64_t n, int64_t kc, int64_t steps,
                   float* out) {
-  alignas(64) float rows[kLanes][kBlock];
+  using W = Weights<type>;
+  alignas(64) float rows[kLanes][W::kBlock];
   for (int g = 0; g < kTileVecs; ++g) {
-    for (int64_t k = 0; k < kc; k += kBlock) {
-      const int64_t count = lesser(kc - k, kBlock);
+    for (int64_t k = 0; k < kc; k += W::kBlock) {
+      const int64_t count = lesser(kc - k, W::kBlock);
       for (int r = 0; r < kLanes; ++r) {
         if (g * kLanes + r < n) {
-          const std::byte* p = w + (g * kLanes + r) * stride + k / kBlock * Weights<type>::kBytes;
+          const std::byte* p = w + (g * kLanes + r) * stride + k / W::kBlock * W::kBytes;
           dequantize<type>(p, count, rows[r]);
         } else {
-          for (int i = 0; i < kBlockVecs; ++i) store(rows[r] + i * kLanes, zero());
+          for (int i = 0; i < W::kBlock / kLanes; ++i) store(rows[r] + i * kLanes, zero());
         }
       }
       for (int i = 0; i * kLanes < count; ++i) {
@@ -169,7 +170,7 @@ void matmul_packed(const MatMulArgs& args) {
       for (int64_t m = m0; m < m1; m += kTileRows, x_tile += sizes.tile_floats()) {
         pack_x(args.x + m * args.x_stride + k0, args.x_stride, m1 - m, kc, steps, x_tile);
       }
-      const std::byte* w = args.w + k0 / kBlock * Weights<type>::kBytes;
+      const std::byte* w = args.w + k0 / Weights<type>::kBlock * Weights<type>::kBytes;
       for (int64_t n = 0; n < args.n; n += kTileOutputs) {
         pack_weights<type>(w + n * args.w_stride, args.w_stride, args.n - n, kc, steps, packed_w);
         x_tile = packed_x;
@@ -211,6 +212,10 @@ void matmul(TensorType type, const MatMulArgs& args) {
       return matmul_as<TensorType::kQ4_0>(args);
     case TensorType::kQ4_1:
       return matmul_as<TensorType::kQ4_1>(args);
+    case TensorType::kQ4_K:
+      return matmul_as<TensorType::kQ4_K>(args);
+    case TensorType::kQ6_K:
+      return matmul_as<TensorType::kQ6_K>(args);
   }
 }
 

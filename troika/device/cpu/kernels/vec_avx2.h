@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #define KERNEL_INLINE inline __attribute__((always_inline))
 
@@ -129,6 +130,45 @@ struct Nibbles {
     return fma(d, _mm256_cvtepi32_ps(n), m);
   }
 };
+
+// The low (shift 0) or high (4) nibbles of 32 bytes as in Q4_K: vec(i) = d * q + m for weights
+// 8 i .. 8 i + 7.
+struct NibblePlane {
+  VF d, m;
+  __m256i q[4];
+
+  template <int shift>
+  KERNEL_INLINE void read(const std::byte* p, VF scale, VF offset) {
+    d = scale;
+    m = offset;
+    for (int i = 0; i < 4; ++i) {
+      const __m256i both =
+          _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8 * i)));
+      q[i] = shift == 0 ? _mm256_and_si256(both, _mm256_set1_epi32(15))
+                        : _mm256_srli_epi32(both, shift);
+    }
+  }
+  KERNEL_INLINE VF vec(int i) const { return fma(d, _mm256_cvtepi32_ps(q[i]), m); }
+};
+
+// The 128 levels of half a block of Q6_K, less 32.
+KERNEL_INLINE void join_six_bits(const std::byte* low, const std::byte* high, std::byte* out) {
+  const auto at = [](const std::byte* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  };
+  const __m256i nibble = _mm256_set1_epi8(15);
+  const __m256i bits = _mm256_set1_epi8(0x30);
+  const __m256i h = at(high);
+  const __m256i upper[4] = {_mm256_slli_epi16(h, 4), _mm256_slli_epi16(h, 2), h,
+                            _mm256_srli_epi16(h, 2)};
+  for (int i = 0; i < 4; ++i) {
+    const __m256i both = at(low + 32 * (i & 1));
+    const __m256i l = _mm256_and_si256(i < 2 ? both : _mm256_srli_epi16(both, 4), nibble);
+    const __m256i q = _mm256_or_si256(l, _mm256_and_si256(upper[i], bits));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(out + 32 * i),
+                       _mm256_sub_epi8(q, _mm256_set1_epi8(32)));
+  }
+}
 
 KERNEL_INLINE VF load_i8(const std::byte* p) {
   return _mm256_cvtepi32_ps(

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #define KERNEL_INLINE inline __attribute__((always_inline))
 
@@ -126,6 +127,43 @@ struct Nibbles {
     return _mm512_permutexvar_ps(i == 0 ? q : _mm512_srli_epi32(q, 4), table);
   }
 };
+
+// The low (shift 0) or high (4) nibbles of 32 bytes as in Q4_K: vec(i) = d * q + m for weights
+// 16 i .. 16 i + 15.
+struct NibblePlane {
+  VF table;
+  __m512i q[2];
+
+  template <int shift>
+  KERNEL_INLINE void read(const std::byte* p, VF scale, VF offset) {
+    const VF values = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    table = fma(scale, values, offset);
+    for (int i = 0; i < 2; ++i) {
+      q[i] = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16 * i)));
+      if (shift > 0) q[i] = _mm512_srli_epi32(q[i], shift);
+    }
+  }
+  KERNEL_INLINE VF vec(int i) const { return _mm512_permutexvar_ps(q[i], table); }
+};
+
+// The 128 levels of half a block of Q6_K, less 32.
+KERNEL_INLINE void join_six_bits(const std::byte* low, const std::byte* high, std::byte* out) {
+  const __m512i nibble = _mm512_set1_epi8(15);
+  const __m512i bits = _mm512_set1_epi8(0x30);
+  const __m512i both = _mm512_loadu_si512(low);
+  // Each pair of bits twice: the halves of a vector shift it by different counts.
+  const __m512i h =
+      _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(high)));
+  const __m512i left =
+      _mm512_mask_mov_epi64(_mm512_slli_epi16(h, 4), 0xf0, _mm512_slli_epi16(h, 2));
+  const __m512i right = _mm512_mask_mov_epi64(h, 0xf0, _mm512_srli_epi16(h, 2));
+  const auto put = [&](int at, __m512i l, __m512i upper) {
+    const __m512i q = _mm512_or_si512(_mm512_and_si512(l, nibble), _mm512_and_si512(upper, bits));
+    _mm512_store_si512(out + at, _mm512_sub_epi8(q, _mm512_set1_epi8(32)));
+  };
+  put(0, both, left);
+  put(64, _mm512_srli_epi16(both, 4), right);
+}
 
 KERNEL_INLINE VF load_i8(const std::byte* p) {
   return _mm512_cvtepi32_ps(

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #define KERNEL_INLINE inline __attribute__((always_inline))
 
@@ -123,6 +124,43 @@ struct Nibbles {
   }
   KERNEL_INLINE VF vec(int i) const { return fma(d, bytes_to_floats(q[i >> 2], i & 3), m); }
 };
+
+// The low (shift 0) or high (4) nibbles of 32 bytes as in Q4_K: vec(i) = d * q + m for weights
+// 4 i .. 4 i + 3.
+struct NibblePlane {
+  VF d, m;
+  uint8x16_t q[2];
+
+  template <int shift>
+  KERNEL_INLINE void read(const std::byte* p, VF scale, VF offset) {
+    d = scale;
+    m = offset;
+    for (int i = 0; i < 2; ++i) {
+      const uint8x16_t bytes = vld1q_u8(reinterpret_cast<const uint8_t*>(p + 16 * i));
+      q[i] = shift == 0 ? vandq_u8(bytes, vdupq_n_u8(15)) : vshrq_n_u8(bytes, 4);
+    }
+  }
+  KERNEL_INLINE VF vec(int i) const { return fma(d, bytes_to_floats(q[i >> 2], i & 3), m); }
+};
+
+// The 128 levels of half a block of Q6_K, less 32.
+KERNEL_INLINE void join_six_bits(const std::byte* low, const std::byte* high, std::byte* out) {
+  const auto at = [](const std::byte* p) { return vld1q_u8(reinterpret_cast<const uint8_t*>(p)); };
+  const auto put = [out](int i, uint8x16_t l, uint8x16_t upper) {
+    const uint8x16_t q = vorrq_u8(l, vandq_u8(upper, vdupq_n_u8(0x30)));
+    vst1q_u8(reinterpret_cast<uint8_t*>(out + i), vsubq_u8(q, vdupq_n_u8(32)));
+  };
+  const uint8x16_t nibble = vdupq_n_u8(15);
+  for (int i = 0; i < 32; i += 16) {
+    const uint8x16_t h = at(high + i);
+    const uint8x16_t a = at(low + i);
+    const uint8x16_t b = at(low + 32 + i);
+    put(i, vandq_u8(a, nibble), vshlq_n_u8(h, 4));
+    put(32 + i, vandq_u8(b, nibble), vshlq_n_u8(h, 2));
+    put(64 + i, vshrq_n_u8(a, 4), h);
+    put(96 + i, vshrq_n_u8(b, 4), vshrq_n_u8(h, 2));
+  }
+}
 
 KERNEL_INLINE VF load_i8(const std::byte* p) {
   int32_t packed;

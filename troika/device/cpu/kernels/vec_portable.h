@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #define KERNEL_INLINE inline __attribute__((always_inline))
 
@@ -150,6 +151,42 @@ struct Nibbles {
     return fma(d, to_floats(v), m);
   }
 };
+
+// The low (shift 0) or high (4) nibbles of 32 bytes as in Q4_K: vec(i) = d * q + m for weights
+// 4 i .. 4 i + 3.
+struct NibblePlane {
+  VF d, m;
+  const std::byte* q;
+  int right;
+
+  template <int shift>
+  KERNEL_INLINE void read(const std::byte* p, VF scale, VF offset) {
+    d = scale;
+    m = offset;
+    q = p;
+    right = shift;
+  }
+  KERNEL_INLINE VF vec(int i) const {
+    uint8_t b[4];
+    std::memcpy(b, q + 4 * i, sizeof b);
+    int32_t v[4];
+    for (int l = 0; l < 4; ++l) v[l] = (b[l] >> right) & 15;
+    return fma(d, to_floats(v), m);
+  }
+};
+
+// The 128 levels of half a block of Q6_K, less 32.
+KERNEL_INLINE void join_six_bits(const std::byte* low, const std::byte* high, std::byte* out) {
+  for (int i = 0; i < 32; ++i) {
+    const auto h = std::to_integer<unsigned>(high[i]);
+    const auto a = std::to_integer<unsigned>(low[i]);
+    const auto b = std::to_integer<unsigned>(low[32 + i]);
+    out[i] = static_cast<std::byte>(((a & 15) | (h << 4 & 48)) - 32);
+    out[32 + i] = static_cast<std::byte>(((b & 15) | (h << 2 & 48)) - 32);
+    out[64 + i] = static_cast<std::byte>((a >> 4 | (h & 48)) - 32);
+    out[96 + i] = static_cast<std::byte>((b >> 4 | (h >> 2 & 48)) - 32);
+  }
+}
 
 KERNEL_INLINE VF load_i8(const std::byte* p) {
   int8_t b[4];

@@ -1,18 +1,32 @@
-// Stored weights to vectors of floats, 32 at a time. Included by the one source file of each
+// Stored weights to vectors of floats, some tens at a time. Included by the one source file of each
 // instruction set after its vec_*.h.
 //
-// d * q is exact in float (11 x 8 bits), so that d * q + m has one rounding whether or not the
-// processor fuses it: every instruction set gets the same weights.
+// d * q is exact in float (11 x 8 bits; in the K-quants 11 x 6 x 4 and 11 x 8 x 5), so that
+// d * q + m has one rounding whether or not the processor fuses it: every instruction set gets the
+// same weights.
 
 namespace troika::device::cpu {
 namespace {
 
 using model::TensorType;
 
-constexpr int kBlock = 32;
-constexpr int kBlockVecs = kBlock / kLanes;
-// Blocks whose scales are converted at once.
-constexpr int kScaleBlocks = 32;
+// Weights whose scales are converted at once.
+constexpr int kScaleWeights = 1024;
+constexpr int kScaleBlocks = kScaleWeights / 32;
+constexpr int kSuperBlocks = kScaleWeights / model::kSuperBlock;
+
+constexpr int kPart = 32;
+constexpr int kPartVecs = kPart / kLanes;
+
+// f(0), f(1), ... f(n - 1), with numbers that are constants there.
+#define KERNEL_LAMBDA __attribute__((always_inline))
+template <int n, class F>
+KERNEL_INLINE void for_each_of(const F& f) {
+  [&f]<int... i>(std::integer_sequence<int, i...>) KERNEL_LAMBDA {
+    (f(std::integral_constant<int, i>()), ...);
+  }
+  (std::make_integer_sequence<int, n>());
+}
 
 // Scales of consecutive blocks of a row, as stored and as floats. Broadcasting a float from memory
 // costs no arithmetic unit, unlike converting each half at its block. The halves are copied long
@@ -52,26 +66,48 @@ KERNEL_INLINE VF load_plain_first(const std::byte* p, int n) {
   return load_plain<type>(lanes);
 }
 
-// 32 consecutive weights of a row; vec(i) gives weights kLanes * i .. of them. The scales of up to
-// kScaleBlocks blocks are copied by take_half() and converted by take_scales(); read(block, scales,
-// i) then uses those of the i-th, read(block) finds its own.
+// kPart consecutive weights of a row, which vec(i) gives as vectors.
+//
+// kBlock weights lie in kBytes bytes; kUnit of them are opened together, because they share bytes,
+// and then read part after part. The scales of up to kScaleWeights weights are copied by
+// take_half() and converted by take_scales(); open() then uses those of the b-th block. Where a
+// block is one part, read(block) finds its own.
 template <TensorType type>
 struct Weights {
   static constexpr bool kPlain = true;
+  static constexpr int kUnit = kPart;
+  static constexpr int kBlock = kPart;
   static constexpr int64_t kBytes = kBlock * element_bytes(type);
   const std::byte* p;
   static KERNEL_INLINE void take_half(const std::byte*, int64_t, Halves&) {}
   static KERNEL_INLINE void take_scales(const Halves&, int64_t, Scales&) {}
   KERNEL_INLINE void read(const std::byte* block) { p = block; }
-  KERNEL_INLINE void read(const std::byte* block, const Scales&, int64_t) { p = block; }
+  struct Unit {
+    const std::byte* p;
+  };
+  static KERNEL_INLINE void open(const std::byte* block, int, const Scales&, int64_t, Unit& unit) {
+    unit.p = block;
+  }
+  template <int part>
+  KERNEL_INLINE void read(const Unit& unit) {
+    p = unit.p;
+  }
   KERNEL_INLINE VF vec(int i) const {
     return load_plain<type>(p + i * kLanes * element_bytes(type));
   }
 };
 
+// An opened block of 32 weights, and where its scale is.
+struct SmallBlock {
+  const std::byte* p;
+  const float* d;
+};
+
 template <>
 struct Weights<TensorType::kQ4_0> {
   static constexpr bool kPlain = false;
+  static constexpr int kUnit = kPart;
+  static constexpr int kBlock = kPart;
   static constexpr int64_t kBytes = 18;
   Nibbles nibbles;
   static KERNEL_INLINE void take_half(const std::byte* row, int64_t i, Halves& halves) {
@@ -87,8 +123,14 @@ struct Weights<TensorType::kQ4_0> {
     const VF d = splat_f16(block);
     nibbles.read(block + 2, d, mul(d, splat(-8)));
   }
-  KERNEL_INLINE void read(const std::byte* block, const Scales& scales, int64_t i) {
-    nibbles.read(block + 2, splat(scales.at[i]), splat(scales.at[kScaleBlocks + i]));
+  using Unit = SmallBlock;
+  static KERNEL_INLINE void open(const std::byte* block, int, const Scales& scales, int64_t b,
+                                 Unit& unit) {
+    unit = {block, scales.at + b};
+  }
+  template <int part>
+  KERNEL_INLINE void read(const Unit& unit) {
+    nibbles.read(unit.p + 2, splat(unit.d[0]), splat(unit.d[kScaleBlocks]));
   }
   KERNEL_INLINE VF vec(int i) const { return nibbles.vec(i); }
 };
@@ -96,6 +138,8 @@ struct Weights<TensorType::kQ4_0> {
 template <>
 struct Weights<TensorType::kQ4_1> {
   static constexpr bool kPlain = false;
+  static constexpr int kUnit = kPart;
+  static constexpr int kBlock = kPart;
   static constexpr int64_t kBytes = 20;
   Nibbles nibbles;
   static KERNEL_INLINE void take_half(const std::byte* row, int64_t i, Halves& halves) {
@@ -109,8 +153,14 @@ struct Weights<TensorType::kQ4_1> {
     splat_f16_pair(block, d, m);
     nibbles.read(block + 4, d, m);
   }
-  KERNEL_INLINE void read(const std::byte* block, const Scales& scales, int64_t i) {
-    nibbles.read(block + 4, splat(scales.at[2 * i]), splat(scales.at[2 * i + 1]));
+  using Unit = SmallBlock;
+  static KERNEL_INLINE void open(const std::byte* block, int, const Scales& scales, int64_t b,
+                                 Unit& unit) {
+    unit = {block, scales.at + 2 * b};
+  }
+  template <int part>
+  KERNEL_INLINE void read(const Unit& unit) {
+    nibbles.read(unit.p + 4, splat(unit.d[0]), splat(unit.d[1]));
   }
   KERNEL_INLINE VF vec(int i) const { return nibbles.vec(i); }
 };
@@ -118,6 +168,8 @@ struct Weights<TensorType::kQ4_1> {
 template <>
 struct Weights<TensorType::kQ8_0> {
   static constexpr bool kPlain = false;
+  static constexpr int kUnit = kPart;
+  static constexpr int kBlock = kPart;
   static constexpr int64_t kBytes = 34;
   VF d;
   const std::byte* q;
@@ -131,58 +183,18 @@ struct Weights<TensorType::kQ8_0> {
     d = splat_f16(block);
     q = block + 2;
   }
-  KERNEL_INLINE void read(const std::byte* block, const Scales& scales, int64_t i) {
-    d = splat(scales.at[i]);
-    q = block + 2;
+  using Unit = SmallBlock;
+  static KERNEL_INLINE void open(const std::byte* block, int, const Scales& scales, int64_t b,
+                                 Unit& unit) {
+    unit = {block, scales.at + b};
+  }
+  template <int part>
+  KERNEL_INLINE void read(const Unit& unit) {
+    d = splat(unit.d[0]);
+    q = unit.p + 2;
   }
   KERNEL_INLINE VF vec(int i) const { return mul(d, load_i8(q + i * kLanes)); }
 };
-
-// n weights from the start of `row` to y, which has room for n rounded up to kLanes; the lanes
-// beyond n become zero.
-template <TensorType type>
-KERNEL_INLINE void dequantize(const std::byte* row, int64_t n, float* y) {
-  int64_t k = 0;
-  for (; k + kBlock <= n; k += kBlock, row += Weights<type>::kBytes) {
-    Weights<type> weights;
-    weights.read(row);
-    for (int i = 0; i < kBlockVecs; ++i) store(y + k + i * kLanes, weights.vec(i));
-  }
-  if constexpr (Weights<type>::kPlain) {
-    for (; k + kLanes <= n; k += kLanes, row += kLanes * element_bytes(type)) {
-      store(y + k, load_plain<type>(row));
-    }
-    if (k < n) store(y + k, load_plain_first<type>(row, static_cast<int>(n - k)));
-  }
-}
-
-template <TensorType type>
-void dequantize_row_as(const std::byte* row, int64_t n, float* y) {
-  const int64_t whole = n / kLanes * kLanes;
-  dequantize<type>(row, whole, y);
-  if constexpr (Weights<type>::kPlain) {
-    const int rest = static_cast<int>(n - whole);
-    if (rest == 0) return;
-    store_first(y + whole, load_plain_first<type>(row + whole * element_bytes(type), rest), rest);
-  }
-}
-
-void dequantize_row(TensorType type, const std::byte* row, int64_t n, float* y) {
-  switch (type) {
-    case TensorType::kF32:
-      return dequantize_row_as<TensorType::kF32>(row, n, y);
-    case TensorType::kF16:
-      return dequantize_row_as<TensorType::kF16>(row, n, y);
-    case TensorType::kBF16:
-      return dequantize_row_as<TensorType::kBF16>(row, n, y);
-    case TensorType::kQ8_0:
-      return dequantize_row_as<TensorType::kQ8_0>(row, n, y);
-    case TensorType::kQ4_0:
-      return dequantize_row_as<TensorType::kQ4_0>(row, n, y);
-    case TensorType::kQ4_1:
-      return dequantize_row_as<TensorType::kQ4_1>(row, n, y);
-  }
-}
 
 }  // namespace
 }  // namespace troika::device::cpu
