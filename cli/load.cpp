@@ -40,7 +40,7 @@ Result<LoadedModel> load_model(const ModelFlags& flags, bool weights, int64_t th
 }
 
 Result<plan::Plan> read_plan(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, read_text(path));
+  ASSIGN_OR_RETURN(const std::string text, read_text(path, kMaxTextBytes, "--plan -"));
   auto plan = plan::from_json(text);
   if (plan) return plan;
   return make_error(plan.error().code, "{}: {}", in_quotes(path), plan.error().message);

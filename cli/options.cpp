@@ -40,7 +40,7 @@ void EngineFlags::declare_devices(Flags& flags) {
              "Devices and their cores: cpu, cpu@0-1, cpu@0,openvino@1 (default: those of --plan, "
              "else cpu)",
              "LLAMA_ARG_DEVICE");
-  flags.text("--plan", plan_path, "FILE", "Who computes what, as written there");
+  flags.file("--plan", plan_path, "Who computes what, as written there");
   flags.text("--split", split, "RULE",
              "How work is cut among devices: [PHASE=]CUT[:SHARE/SHARE...], as in paired or "
              "prefill=activation-centric:60/40,decode=none (default: shares by measured rates)");

@@ -37,6 +37,12 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+tl::unexpected<Error> too_long(const std::string& name, size_t max_bytes) {
+  return make_error(ErrorCode::kInvalidArgument,
+                    "{} holds more than {} MiB of text; give a smaller file", name,
+                    max_bytes >> 20);
+}
+
 Result<std::string> read_all(int fd, const std::string& name, size_t max_bytes) {
   std::string text;
   char buffer[1 << 16];
@@ -51,11 +57,7 @@ Result<std::string> read_all(int fd, const std::string& name, size_t max_bytes) 
       return make_error(ErrorCode::kIo, "cannot read {}: {}", name, std::strerror(errno));
     }
     text.append(buffer, static_cast<size_t>(n));
-    if (text.size() > max_bytes) {
-      return make_error(ErrorCode::kInvalidArgument,
-                        "{} holds more than {} MiB of text; give a smaller file", name,
-                        max_bytes >> 20);
-    }
+    if (text.size() > max_bytes) return too_long(name, max_bytes);
   }
 }
 
@@ -138,7 +140,9 @@ Result<std::string> read_text(const std::string& path, size_t max_bytes,
                       "{} is not a regular file; pipe the text in with '{}' instead",
                       in_quotes(path), stdin_hint);
   }
-  auto text = read_all(fd, in_quotes(path), max_bytes);
+  const bool fits = info.st_size >= 0 && static_cast<uint64_t>(info.st_size) <= max_bytes;
+  auto text = fits ? read_all(fd, in_quotes(path), max_bytes)
+                   : Result<std::string>(too_long(in_quotes(path), max_bytes));
   close(fd);
   return text;
 }

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "troika/base/clock.h"
+
 namespace troika::cli {
 namespace {
 
@@ -37,6 +42,19 @@ TEST(Text, NearestName) {
   EXPECT_EQ(nearest("rum", names), "run");
   EXPECT_EQ(nearest("inspcet", names), "inspect");
   EXPECT_EQ(nearest("banana", names), "");
+}
+
+TEST(Text, ATooLongFileIsRefusedBeforeItIsRead) {
+  const std::string path = ::testing::TempDir() + "/long.txt";
+  std::ofstream(path) << "12345678";
+  EXPECT_EQ(read_text(path, 8).value(), "12345678");
+  EXPECT_EQ(read_text(path, 7).error().code, ErrorCode::kInvalidArgument);
+  // Takes no room: only a reader would notice its size.
+  std::filesystem::resize_file(path, uint64_t{1} << 40);
+  const auto begin = system_clock().now();
+  EXPECT_EQ(read_text(path, kMaxTextBytes).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_LT(to_seconds(system_clock().now() - begin), 1);
+  std::filesystem::remove(path);
 }
 
 TEST(Text, FilesThatAreNoFilesAreRefused) {

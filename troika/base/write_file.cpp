@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -11,13 +12,40 @@
 namespace troika {
 namespace {
 
+tl::unexpected<Error> cannot_write(std::string_view what, const std::string& path, int reason) {
+  return make_error(ErrorCode::kIo, "cannot write {} to {}: {}", what, path,
+                    std::generic_category().message(reason));
+}
+
+// Opens a new file beside `path`. Nothing that stands there is touched, not even by a link.
+int open_part(const std::string& path, std::string& part) {
+  constexpr int kTries = 100;
+  int fd = -1;
+  for (int i = 0; i < kTries; ++i) {
+    part = fmt::format("{}.{}-{}.part", path, getpid(), i);
+    fd = open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST) break;
+  }
+  return fd;
+}
+
+// 0, or errno.
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return 0;
+}
+
 Status write_directly(std::string_view what, const std::string& path, std::string_view text) {
   errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.flush()) return {};
-  return make_error(ErrorCode::kIo, "cannot write {} to {}: {}", what, path,
-                    std::generic_category().message(errno));
+  return cannot_write(what, path, errno);
 }
 
 }  // namespace
@@ -33,8 +61,8 @@ Status check_writable(std::string_view what, const std::string& path) {
     // The target of a link need not be there yet.
     if (access(path.c_str(), W_OK) != 0 && errno != ENOENT) reason = errno;
   } else {
-    const std::string part = path + ".part";
-    const int fd = open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    std::string part;
+    const int fd = open_part(path, part);
     if (fd < 0) {
       reason = errno;
     } else {
@@ -43,8 +71,7 @@ Status check_writable(std::string_view what, const std::string& path) {
     }
   }
   if (reason == 0) return {};
-  return make_error(ErrorCode::kIo, "cannot write {} to {}: {}", what, path,
-                    std::generic_category().message(reason));
+  return cannot_write(what, path, reason);
 }
 
 Status write_file(std::string_view what, const std::string& path, std::string_view text) {
@@ -52,15 +79,15 @@ Status write_file(std::string_view what, const std::string& path, std::string_vi
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
   if (fs::exists(status) && !fs::is_regular_file(status)) return write_directly(what, path, text);
-  const std::string part = path + ".part";
-  Status written = write_directly(what, part, text);
-  if (written) {
-    fs::rename(part, path, error);
-    if (!error) return {};
-    written = make_error(ErrorCode::kIo, "cannot write {} to {}: {}", what, path, error.message());
-  }
+  std::string part;
+  const int fd = open_part(path, part);
+  if (fd < 0) return cannot_write(what, path, errno);
+  int reason = write_all(fd, text);
+  if (close(fd) != 0 && reason == 0) reason = errno;
+  if (reason == 0 && rename(part.c_str(), path.c_str()) != 0) reason = errno;
+  if (reason == 0) return {};
   fs::remove(part, error);
-  return written;
+  return cannot_write(what, path, reason);
 }
 
 }  // namespace troika

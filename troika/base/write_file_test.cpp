@@ -65,5 +65,28 @@ TEST_F(CheckWritable, RefusesByPathAndReason) {
   EXPECT_NE(refused(path(std::string(300, 'x'))).find("File name too long"), std::string::npos);
 }
 
+TEST_F(CheckWritable, FilesBesideItStayAsTheyAre) {
+  const std::string beside = path("run.json.part");
+  std::ofstream(beside) << "mine";
+  fs::create_symlink(beside, path("link.part"));
+  for (const char* name : {"run.json", "link"}) {
+    EXPECT_TRUE(check_writable("the trace", path(name)).has_value());
+    EXPECT_TRUE(write_file("the trace", path(name), "text").has_value());
+    std::string word;
+    std::ifstream(path(name)) >> word;
+    EXPECT_EQ(word, "text");
+    std::ifstream(beside) >> word;
+    EXPECT_EQ(word, "mine");
+  }
+  EXPECT_EQ(files(), 4);
+}
+
+TEST_F(CheckWritable, WhatCannotBeReplacedIsToldAndNothingIsLeft) {
+  fs::create_directory(path("folder"));
+  EXPECT_EQ(write_file("the trace", path("absent/a"), "text").error().code, ErrorCode::kIo);
+  EXPECT_FALSE(write_file("the trace", path("folder"), "text").has_value());
+  EXPECT_EQ(files(), 1);
+}
+
 }  // namespace
 }  // namespace troika

@@ -18,9 +18,18 @@ std::string names(const std::vector<std::unique_ptr<device::Device>>& devices) {
   return text;
 }
 
-// What the user asked for wrongly, and not what the machine lacks.
-bool is_users_mistake(const Error& error) {
-  return error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kNotFound;
+bool is_known(const device::DeviceSpec& spec) {
+  const auto types = device::device_types();
+  return std::any_of(types.begin(), types.end(),
+                     [&](const device::DeviceType& type) { return type.name == spec.name; }) &&
+         std::all_of(spec.wrapped.begin(), spec.wrapped.end(), is_known);
+}
+
+// Whether going on without the device would not be what was asked for. A driver or chip that is not
+// here is no mistake of the user's.
+bool ends_loading(const device::DeviceSpec& spec, const Error& error) {
+  return spec.name == "cpu" || !is_known(spec) || error.code == ErrorCode::kInvalidArgument ||
+         error.code == ErrorCode::kCancelled;
 }
 
 struct LostReason {
@@ -74,9 +83,7 @@ Status Engine::State::open_devices() {
       devices.push_back(std::move(*device));
       continue;
     }
-    if (is_users_mistake(device.error()) || specs[i].name == "cpu") {
-      return tl::unexpected<Error>(device.error());
-    }
+    if (ends_loading(specs[i], device.error())) return tl::unexpected<Error>(device.error());
     refused.push_back(
         fmt::format("device {} is put aside: {}", specs[i].text, device.error().message));
   }

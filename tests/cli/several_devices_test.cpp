@@ -1,0 +1,66 @@
+// Answers that several devices work on: what goes wrong, and what is said of it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "tests/cli/program.h"
+
+namespace troika {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kUsage = 2;
+constexpr int kCancelled = 11;
+
+// `troika run -m tiny --device DEVICES ...`, greedy.
+std::vector<std::string> answer_on(const std::string& devices,
+                                   const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments = {"run",          "-m",       tiny_model(), "-p", "Hello",
+                                        "-n",           "8",        "--temp",     "0",  "--raw",
+                                        "--ignore-eos", "--device", devices};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(SeveralDevices, CtrlCWhileADeviceIsTriedEndsTheProgram) {
+  Command command;
+  command.arguments = answer_on("cpu,faulty:open-hangs:cpu");
+  int ticks = 0;  // long enough that the probe hangs
+  command.watch = [&ticks](pid_t pid, const Outcome&) {
+    if (++ticks == 200) kill(pid, SIGINT);
+  };
+  const Outcome outcome = run(command);
+  expect_error(outcome, kCancelled, "interrupted while");
+  EXPECT_LT(outcome.seconds, 9);  // the probe would be given up after 10
+}
+
+TEST(SeveralDevices, PlansThatAreNoFilesAreRefused) {
+  const std::string fifo = scratch_folder() + "/plan-fifo";
+  mkfifo(fifo.c_str(), 0600);
+  const std::string long_file = scratch_folder() + "/long-plan.json";
+  std::ofstream(long_file) << "{";
+  std::filesystem::resize_file(long_file, uint64_t{1} << 40);
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "--plan: '' names no file"},
+      {"/", "not a regular file; pipe the text in with '--plan -'"},
+      {"/dev/zero", "not a regular file"},
+      {fifo, "not a regular file"},
+      {long_file, "holds more than 64 MiB"},
+  };
+  for (const auto& [path, part] : cases) {
+    SCOPED_TRACE(path);
+    const Outcome outcome = troika_run({"run", "-m", tiny_model(), "-p", "Hi", "--plan", path});
+    expect_error(outcome, kUsage, part);
+    expect_quick_and_small(outcome);
+  }
+}
+
+}  // namespace
+}  // namespace troika
