@@ -15,6 +15,8 @@ using graph::Stage;
 constexpr double kLeastShare = 1e-6;
 constexpr double kMostShare = 1e6;
 constexpr double kMostDelayUs = 1e6;
+// Chunks times layers: a device keeps the times of 16384 tasks, a few of each chunk and layer.
+constexpr int64_t kMaxChunkLayers = 4096;
 
 bool is_outer(Stage stage) { return stage == Stage::kInput || stage == Stage::kHead; }
 
@@ -39,6 +41,7 @@ class BucketCheck {
   }
 
   Status run() {
+    RETURN_IF_ERROR(check_size());
     for (const Placement& placement : bucket_.placements) {
       RETURN_IF_ERROR(check_cut(placement));
       RETURN_IF_ERROR(check_parts(placement));
@@ -50,6 +53,18 @@ class BucketCheck {
   }
 
  private:
+  // Sizes of chunks are checked before.
+  Status check_size() const {
+    if (bucket_.chunks.empty()) return {};
+    const auto chunks =
+        static_cast<int64_t>(bucket_.chunks.size()) + bucket_.max_rows / bucket_.chunks.back();
+    if (chunks * graph_.n_layers <= kMaxChunkLayers) return {};
+    return make_error(ErrorCode::kInvalidData,
+                      "plan: bucket of {} rows: its chunks go through more than {} layers in all: "
+                      "use larger ones",
+                      bucket_.max_rows, kMaxChunkLayers);
+  }
+
   tl::unexpected<Error> wrong(const Placement& placement, const std::string& what) const {
     return make_error(ErrorCode::kInvalidData, "plan: bucket of {} rows, {}: {}", bucket_.max_rows,
                       place_name(placement, placement.first_layer), what);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 
 namespace troika::plan {
 namespace {
@@ -14,6 +15,8 @@ constexpr int64_t kDecodeRows = 8;
 // From here on a cut along the rows leaves each device enough of them.
 constexpr int64_t kManyRows = 64;
 constexpr double kMostShare = 1e6;
+// Of all; less is nothing of any product.
+constexpr double kLeastShare = 1e-6;
 
 std::vector<std::string_view> split_text(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -48,6 +51,14 @@ Result<std::vector<double>> parse_shares(std::string_view text, size_t n_devices
     return make_error(ErrorCode::kInvalidArgument,
                       "--split: {} shares for {} devices: give one for each, or none",
                       shares.size(), n_devices);
+  }
+  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (const double share : shares) {
+    if (share < kLeastShare * all) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "--split: share {} is less than a millionth of all: leave that device out",
+                        share);
+    }
   }
   return shares;
 }
@@ -184,10 +195,10 @@ Plan default_plan(const graph::Graph& graph, std::span<const device::DeviceInfo>
   }
   const auto shares_of = [&](const std::optional<SplitRule::Phase>& rule,
                              double DeviceRates::*rate) {
-    if (rule && !rule->shares.empty()) return normalized(rule->shares, 0);
+    if (rule && !rule->shares.empty()) return normalized(rule->shares, kLeastShare);
     std::vector<double> shares;
     for (const DeviceRates& one : rates) shares.push_back(one.*rate);
-    return normalized(std::move(shares), options.least_share);
+    return normalized(std::move(shares), std::max(options.least_share, kLeastShare));
   };
   const PhasePlan decode = {options.split.decode ? options.split.decode->cut : Cut::kPaired,
                             to_parts(infos, shares_of(options.split.decode, &DeviceRates::decode))};

@@ -26,6 +26,15 @@ struct Life {
   int32_t first() const { return tasks.front(); }
 };
 
+// Tasks of a device, and which of them is the first that is still to come.
+struct Queue {
+  std::vector<int32_t> tasks;
+  size_t at = 0;
+};
+
+// Fewer tensors than these are not worth looking through for some that are done with.
+constexpr size_t kMany = 64;
+
 void add_once(std::vector<int32_t>& tasks, int32_t task) {
   if (tasks.empty() || tasks.back() != task) tasks.push_back(task);
 }
@@ -91,8 +100,10 @@ class Placer {
   Life& life_of(TensorId id) { return lives_[static_cast<size_t>(cut_.graph.memory_of(id))]; }
 
   void replay() {
+    next_.resize(device_count());
     for (const Task& task : tasks_) {
       const int32_t number = order_.add(task.device);
+      next_[static_cast<size_t>(task.device)].tasks.push_back(number);
       for (const int32_t other : task.waits) order_.wait(number, other);
     }
   }
@@ -106,28 +117,35 @@ class Placer {
     });
   }
 
-  // What no later task can meet any more need not be looked at again: all that it did is before
-  // everything that comes from `task` on.
-  void forget_before(int32_t task) {
-    std::vector<int32_t> next(device_count(), -1);
-    for (auto t = static_cast<size_t>(task); t < tasks_.size(); ++t) {
-      int32_t& first = next[static_cast<size_t>(tasks_[t].device)];
-      if (first < 0) first = static_cast<int32_t>(t);
+  // Lets `next_` begin at `task`; called with ascending numbers, so that all calls together are
+  // quick.
+  void go_on_to(int32_t task) {
+    for (Queue& queue : next_) {
+      while (queue.at < queue.tasks.size() && queue.tasks[queue.at] < task) ++queue.at;
     }
+  }
+
+  // What no later task can meet any more need not be looked at again: all that it did is before
+  // everything that is still to come.
+  void forget_what_is_done() {
     std::erase_if(alive_, [&](const auto& entry) {
       const Life& life = *entry.second;
       if (life.to_the_end) return false;
       return std::all_of(life.tasks.begin(), life.tasks.end(), [&](int32_t done) {
-        return std::all_of(next.begin(), next.end(),
-                           [&](int32_t first) { return first < 0 || order_.before(done, first); });
+        return std::all_of(next_.begin(), next_.end(), [&](const Queue& queue) {
+          return queue.at == queue.tasks.size() || order_.before(done, queue.tasks[queue.at]);
+        });
       });
     });
+    many_ = std::max(kMany, 2 * alive_.size());
   }
 
   void place(const Life& life, MemoryPlan& plan) {
     if (life.bytes == 0) return;
-    constexpr size_t kMany = 64;
-    if (alive_.size() > kMany) forget_before(life.first());
+    if (alive_.size() > many_) {
+      go_on_to(life.first());
+      forget_what_is_done();
+    }
     // First gap that is large enough between those that it must not touch.
     int64_t offset = 0;
     for (const auto& [begin, other] : alive_) {
@@ -155,6 +173,8 @@ class Placer {
   TaskOrder order_;
   std::vector<Life> lives_;
   std::multimap<int64_t, const Life*> alive_;  // by offset
+  size_t many_ = kMany;                        // of them: time to forget some
+  std::vector<Queue> next_;                    // by device
 };
 
 }  // namespace
