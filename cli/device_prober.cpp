@@ -1,5 +1,7 @@
 #include "cli/device_prober.h"
 
+#include "cli/cache_folder.h"
+#include "cli/device_report.h"
 #include "cli/interrupt.h"
 #include "cli/version.h"
 #include "troika/base/cores.h"
@@ -92,7 +94,7 @@ Result<std::vector<TriedDevice>> try_devices(std::string_view device_string,
 Status probe_device(const std::string& device, const ProberOptions& options) {
   ASSIGN_OR_RETURN(const auto tried, try_devices(device, options));
   if (tried.front().good()) return {};
-  return tl::unexpected<Error>(tried.front().report.error);
+  return make_error(tried.front().report.error.code, "{}", reason_of(tried.front()));
 }
 
 }  // namespace troika::cli

@@ -41,6 +41,19 @@ TEST(SeveralDevices, CtrlCWhileADeviceIsTriedEndsTheProgram) {
   EXPECT_LT(outcome.seconds, 9);  // the probe would be given up after 10
 }
 
+TEST(SeveralDevices, ADeviceRememberedAsBrokenIsSaidToBe) {
+  Command command;
+  command.arguments = answer_on("cpu,faulty:crash-on-open:cpu");
+  command.environment["TROIKA_CACHE"] = scratch_folder() + "/broken-cache";
+  const Outcome first = run(command);
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("crashed, by signal 6"));
+  EXPECT_THAT(first.err, Not(HasSubstr("troika doctor")));
+  const Outcome second = run(command);
+  EXPECT_EQ(second.out, first.out);
+  EXPECT_THAT(second.err, HasSubstr("'troika doctor' tries it again"));
+}
+
 TEST(SeveralDevices, PlansThatAreNoFilesAreRefused) {
   const std::string fifo = scratch_folder() + "/plan-fifo";
   mkfifo(fifo.c_str(), 0600);
