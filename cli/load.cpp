@@ -67,6 +67,7 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
   ProberOptions prober;
   prober.open = engine_flags.open_options();
   prober.cache_folder = engine_flags.cache();
+  options.cancelled = interrupted;
   options.probe = [prober](const std::string& device) { return probe_device(device, prober); };
   if (engine_flags.context < 0 && options.context == shape.sliding_window) {
     console.hint(

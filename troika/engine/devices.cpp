@@ -115,6 +115,7 @@ Status Engine::State::put_lost_aside(const Error& cause) {
   retire_executor();
   for (auto& device : devices) {
     if (device->lost() && device->stuck()) {
+      stuck = true;
       device::quarantine(std::shared_ptr<device::Device>(std::move(device)));
     }
   }
@@ -140,6 +141,7 @@ Status Engine::State::make_executor() {
   executor_options.trace = options.trace;
   executor_options.sync = options.sync;
   executor_options.patience = options.patience;
+  executor_options.cancelled = options.cancelled;
   while (true) {
     const auto made = make_plan();
     if (made) {
@@ -161,21 +163,22 @@ Status Engine::State::make_executor() {
 Result<runtime::Logits> Engine::State::forward(const runtime::Batch& batch) {
   while (true) {
     if (all_gone) return tl::unexpected<Error>(*all_gone);
+    if (!executor) RETURN_IF_ERROR(make_executor());
     Result<runtime::Logits> logits = executor->forward(batch);
     if (logits || logits.error().code != ErrorCode::kDeviceFailed) return logits;
     RETURN_IF_ERROR(put_lost_aside(logits.error()));
-    RETURN_IF_ERROR(make_executor());
   }
 }
 
 Status Engine::State::prepare(int64_t rows) {
   if (all_gone) return tl::unexpected<Error>(*all_gone);
   const TimePoint start = clock.now();
-  Status ready = executor->prepare(rows);
-  while (!ready && ready.error().code == ErrorCode::kDeviceFailed) {
-    RETURN_IF_ERROR(put_lost_aside(ready.error()));
-    RETURN_IF_ERROR(make_executor());
+  Status ready;
+  while (true) {
+    if (!executor) RETURN_IF_ERROR(make_executor());
     ready = executor->prepare(rows);
+    if (ready || ready.error().code != ErrorCode::kDeviceFailed) break;
+    RETURN_IF_ERROR(put_lost_aside(ready.error()));
   }
   compile_time += clock.now() - start;
   return ready;

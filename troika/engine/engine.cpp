@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "troika/base/resident.h"
+#include "troika/device/quarantine.h"
 #include "troika/engine/engine_state.h"
 
 namespace troika::engine {
@@ -92,7 +93,11 @@ std::string_view to_string(FinishReason reason) {
 }
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Engine::~Engine() = default;
+
+Engine::~Engine() {
+  if (state_ != nullptr && state_->stuck)
+    device::quarantine(std::shared_ptr<State>(std::move(state_)));
+}
 
 Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineOptions& options,
                                                const Clock& clock) {

@@ -46,8 +46,10 @@ Status Engine::State::find_rates() {
   } else {
     note("rates: measuring how fast each device is, which takes up to two seconds");
     const TimePoint start = clock.now();
+    runtime::RatesOptions rates_options;
+    rates_options.cancelled = options.cancelled;
     const Duration ready_before = time_without_core();
-    ASSIGN_OR_RETURN(found, runtime::measure_rates(graph, devices, {}, clock));
+    ASSIGN_OR_RETURN(found, runtime::measure_rates(graph, devices, rates_options, clock));
     const Duration took = clock.now() - start;
     const bool disturbed = time_without_core() - ready_before > took * kMostDisturbed / 100;
     const Status saved = store.save(identity, found, disturbed);

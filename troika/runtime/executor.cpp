@@ -116,8 +116,10 @@ Status Executor::State::lower_all() {
 // A device that cannot compile what it supports is lost.
 Status Executor::State::compile_on_devices(Schedule& schedule) {
   size_t device = 0;
-  const Status compiled = compile(schedule, context.devices, device);
-  if (!compiled) context.lose(device, compiled.error());
+  Status compiled = compile(schedule, context.devices, context.options.cancelled, device);
+  if (!compiled && compiled.error().code != ErrorCode::kCancelled) {
+    context.lose(device, compiled.error());
+  }
   return compiled;
 }
 
@@ -155,7 +157,11 @@ Result<Schedule*> Executor::State::schedule_for(int64_t rows) {
   Schedule& schedule = **found;
   schedule.last_used = ++uses;
   if (!schedule.kernels.empty()) return &schedule;
-  if (const Status compiled = compile_on_devices(schedule); !compiled) {
+  const Status compiled = compile_on_devices(schedule);
+  if (!compiled && compiled.error().code == ErrorCode::kCancelled) {
+    return tl::unexpected<Error>(compiled.error());
+  }
+  if (!compiled) {
     return make_error(ErrorCode::kDeviceFailed, "{}", compiled.error().message);
   }
   return &schedule;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -34,6 +35,8 @@ struct ExecutorOptions {
   // A pass in which nothing is finished for this long, and for twenty times what the running task
   // should take at the slowest, has a device that hangs.
   Duration patience = std::chrono::seconds(10);
+  // Asked before each compilation, for there may be many long ones; true: kCancelled.
+  std::function<bool()> cancelled;
 };
 
 // What one device did since the last reset.

@@ -1,6 +1,7 @@
 // How fast each device is on a model's layers: a short measurement, for shares.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -16,6 +17,7 @@ namespace troika::runtime {
 struct RatesOptions {
   Duration budget = std::chrono::milliseconds(1500);  // for all devices together
   int64_t rows = 128;                                 // of a prefill pass
+  std::function<bool()> cancelled;                    // asked now and then; true: kCancelled
 };
 
 // Runs the first layer alone on each device, with many rows and with one. Compiling is not counted.

@@ -26,9 +26,12 @@ Result<std::unique_ptr<Schedule>> make_schedule(
 }
 
 Status compile(Schedule& schedule, std::span<const std::unique_ptr<device::Device>> devices,
-               size_t& failed) {
+               const std::function<bool()>& cancelled, size_t& failed) {
   std::vector<std::unique_ptr<device::Kernel>> kernels;
   for (const plan::Task& task : schedule.list.tasks) {
+    if (cancelled && cancelled()) {
+      return make_error(ErrorCode::kCancelled, "interrupted while devices were prepared");
+    }
     failed = static_cast<size_t>(task.device);
     ASSIGN_OR_RETURN(auto kernel, devices[failed]->compile(task.program));
     kernels.push_back(std::move(kernel));

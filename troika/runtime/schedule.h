@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -52,7 +53,7 @@ Result<std::unique_ptr<Schedule>> make_schedule(
 
 // Compiles every task. On an error `failed` is the device's index.
 Status compile(Schedule& schedule, std::span<const std::unique_ptr<device::Device>> devices,
-               size_t& failed);
+               const std::function<bool()>& cancelled, size_t& failed);
 
 // Points the tasks to their tensors in `memory`, which has list.memory.bytes.
 void bind(Schedule& schedule, std::byte* memory);

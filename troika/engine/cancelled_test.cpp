@@ -1,0 +1,75 @@
+// Ctrl-C while an engine is made, or makes another plan.
+#include <gtest/gtest.h>
+
+#include "troika/engine/engine.h"
+#include "troika/model/testing/tiny_model.h"
+
+namespace troika::engine {
+namespace {
+
+Result<std::unique_ptr<Engine>> open(const std::function<bool()>& cancelled) {
+  EngineOptions options;
+  options.devices = "cpu@0,systolic@0";
+  options.force_all = true;
+  options.check = false;
+  options.context = 64;
+  options.batch_rows = 16;
+  options.cancelled = cancelled;
+  const auto bytes = model::testing::TinyModel().bytes();
+  return Engine::create(*model::Model::load(*model::memory_source(bytes), "tiny.gguf", {}),
+                        options);
+}
+
+std::vector<model::TokenId> prompt() {
+  std::vector<model::TokenId> tokens;
+  for (model::TokenId i = 0; i < 20; ++i) tokens.push_back((i * 37 + 11) % 300);
+  return tokens;
+}
+
+GenerateOptions greedy() {
+  GenerateOptions options;
+  options.sampling.temperature = 0;
+  options.max_tokens = 12;
+  options.ignore_eos = true;
+  return options;
+}
+
+TEST(Cancelled, LoadingEndsWhereverItIs) {
+  int asked = 0;
+  ASSERT_TRUE(open([&] { return ++asked < 0; }).has_value());
+  const int all = asked;
+  EXPECT_GT(all, 20);
+  for (const int after : {0, 1, all / 4, all / 2, all - 10}) {
+    asked = 0;
+    const auto engine = open([&] { return ++asked > after; });
+    ASSERT_FALSE(engine.has_value()) << after << " of " << all;
+    EXPECT_EQ(engine.error().code, ErrorCode::kCancelled);
+    EXPECT_EQ(asked, after + 1);
+  }
+}
+
+TEST(Cancelled, ASessionGoesOnAfterItsDevicesWereNotPrepared) {
+  bool cancelled = false;
+  const auto engine = open([&] { return cancelled; });
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  const auto session = (*engine)->new_session();
+  const auto expected = (*session)->generate(prompt(), greedy());
+  ASSERT_TRUE(expected.has_value());
+  // Another plan has to be made in the middle of an answer.
+  const auto stopped = (*session)->generate(prompt(), greedy(), [&](std::string_view) {
+    if (!std::exchange(cancelled, true)) {
+      (*engine)->devices()[1]->abandon({ErrorCode::kDeviceFailed, "pulled out"});
+    }
+    return true;
+  });
+  ASSERT_FALSE(stopped.has_value());
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+  EXPECT_EQ((*session)->generate(prompt(), greedy()).error().code, ErrorCode::kCancelled);
+  cancelled = false;
+  const auto again = (*session)->generate(prompt(), greedy());
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_EQ(again->tokens, expected->tokens);
+}
+
+}  // namespace
+}  // namespace troika::engine
