@@ -138,6 +138,8 @@ class Chat final : public Verb {
         console.warn("the answer filled the context; /reset starts anew, -c N gives more room");
       }
       if (stats_) console.status(answer_summary(*turn));
+    } else if (turn.error().code == ErrorCode::kDeviceFailed) {
+      return tl::unexpected<Error>(turn.error());  // the last device: no turn can be answered
     } else {
       console.status("error: " + printable(turn.error().message) + "\n");
     }

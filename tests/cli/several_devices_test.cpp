@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -17,6 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int kUsage = 2;
+constexpr int kDeviceFailed = 9;
 constexpr int kCancelled = 11;
 
 // `troika run -m tiny --device DEVICES ...`, greedy.
@@ -52,6 +54,27 @@ TEST(SeveralDevices, ADeviceRememberedAsBrokenIsSaidToBe) {
   const Outcome second = run(command);
   EXPECT_EQ(second.out, first.out);
   EXPECT_THAT(second.err, HasSubstr("'troika doctor' tries it again"));
+}
+
+TEST(SeveralDevices, AChatGoesOnWithoutALostDeviceAndEndsWithoutAny) {
+  Command command;
+  command.input = "Hello\nHow are you?\nGoodbye\n";
+  const auto chat_on = [&](const std::string& devices) {
+    command.arguments = {"chat",   "-m", tiny_model(), "-n",    "8",       "--ignore-eos",
+                         "--temp", "0",  "--device",   devices, "--split", "paired"};
+    return run(command);
+  };
+  const Outcome alone = chat_on("cpu");
+  EXPECT_EQ(alone.exit_code, 0) << alone.err;
+  const Outcome one_lost = chat_on("cpu,faulty:lost@120:cpu");
+  EXPECT_EQ(one_lost.exit_code, 0) << one_lost.err;
+  EXPECT_EQ(std::count(one_lost.err.begin(), one_lost.err.end(), '\n'), 1) << one_lost.err;
+  EXPECT_EQ(one_lost.out, alone.out);
+  EXPECT_THAT(one_lost.err, HasSubstr("warning: device faulty:lost@120:cpu is put aside"));
+  const Outcome none = chat_on("faulty:lost@80:cpu");
+  EXPECT_EQ(none.exit_code, kDeviceFailed) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("error: no device is left"));
+  EXPECT_EQ(std::count(none.err.begin(), none.err.end(), '\n'), 1) << none.err;
 }
 
 TEST(SeveralDevices, PlansThatAreNoFilesAreRefused) {
