@@ -11,6 +11,9 @@ using graph::Op;
 using graph::OpKind;
 using graph::TensorId;
 
+// A norm is computed again with the residual additions of two joins before it, not more.
+constexpr int kMostRecomputed = 2;
+
 bool is_light(OpKind kind) {
   return kind == OpKind::kEmbed || kind == OpKind::kRopeTable || kind == OpKind::kRmsNorm ||
          kind == OpKind::kAdd || kind == OpKind::kGatherRows;
@@ -18,11 +21,18 @@ bool is_light(OpKind kind) {
 
 }  // namespace
 
-// True if the device can compute this operator without computing more than one operator before.
-bool Cutter::may_recompute(OpId id, int32_t block, int32_t device) {
+// True if the device can compute this operator from sums and from what is at hand, with at most
+// `before` other cheap operators in a row before it: then it need not wait for another device to do
+// the same.
+bool Cutter::may_recompute(OpId id, int32_t block, int32_t device, int before) {
   const Op& op = graph_.op(id);
   return std::all_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
-    return slices_.has_partial_sums(input, block) || slices_.at_hand(input, block, device);
+    if (slices_.has_partial_sums(input, block) || slices_.at_hand(input, block, device)) {
+      return true;
+    }
+    const OpId producer = graph_.tensor(input).producer;
+    return before > 0 && is_light(graph_.op(producer).kind) &&
+           may_recompute(producer, block, device, before - 1);
   });
 }
 
@@ -31,7 +41,9 @@ void Cutter::want(TensorId tensor, int32_t block, int32_t device) {
   const OpId id = graph_.tensor(tensor).producer;
   if (!is_light(graph_.op(id).kind) || slices_.at_hand(tensor, block, device)) return;
   const bool exists = !slices_.of(tensor, block).empty();
-  if (exists && !may_recompute(id, block, device)) return;  // another's copy will do
+  if (exists && !may_recompute(id, block, device, kMostRecomputed)) {
+    return;  // another's copy will do
+  }
   light(id, block, device, false);
 }
 

@@ -51,7 +51,7 @@ class Cutter {
   void light(OpId id, int32_t block, int32_t device, bool for_all);
   void gather_rows(OpId id, int32_t device, bool for_all);
   TensorId light_output(TensorId tensor, int32_t block, int32_t device, bool for_all);
-  bool may_recompute(OpId id, int32_t block, int32_t device);
+  bool may_recompute(OpId id, int32_t block, int32_t device, int before);
   void want(TensorId tensor, int32_t block, int32_t device);
   TensorId read(TensorId tensor, int32_t block, int32_t device, Range columns);
   TensorId read_all(TensorId tensor, int32_t block, int32_t device);

@@ -5,6 +5,7 @@
 #include "troika/plan/rows.h"
 #include "troika/plan/shares.h"
 #include "troika/plan/task_order.h"
+#include "troika/plan/writers.h"
 
 namespace troika::plan {
 namespace {
@@ -16,20 +17,12 @@ using graph::TensorId;
 
 constexpr int32_t kNoTask = -1;
 
-// A write that readers have to wait for: columns of a tensor, or heads of a layer's KV cache.
-struct Write {
-  Range columns;
-  Range rows;  // of the pass
-  int32_t task = kNoTask;
-};
-
-bool overlap(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
-
 // Groups the operators of a cut graph into tasks and finds what each waits for.
 //
 // Operators of one device, stage, layer and block form one task: few enough to queue cheaply, each
 // end a place where devices can meet. A task begins anew where an operator needs something of
-// another device that its beginning did not wait for, and ends where another device waits for it.
+// another device that its beginning did not wait for, and ends behind what another device reads:
+// nobody waits for more than it needs.
 class Grouping {
  public:
   Grouping(const Plan& plan, const CutGraph& cut, int64_t max_logit_rows,
@@ -39,8 +32,8 @@ class Grouping {
         infos_(infos),
         order_(plan.devices.size()),
         open_(plan.devices.size(), kNoTask),
-        writes_(cut.graph.tensors.size()),
-        kv_writes_(static_cast<size_t>(cut.graph.n_layers)) {}
+        writers_(cut),
+        ends_(find_ends(cut, plan.devices.size())) {}
 
   Status run(std::vector<Task>& tasks) {
     for (size_t i = 0; i < cut_.graph.ops.size(); ++i) {
@@ -50,38 +43,6 @@ class Grouping {
   }
 
  private:
-  Range columns_of(TensorId id) const {
-    const graph::Tensor& tensor = cut_.graph.tensor(id);
-    // A tensor that only orders has one place.
-    return {tensor.window_begin, tensor.window_begin + std::max<int64_t>(tensor.width, 1)};
-  }
-
-  static void collect(const std::vector<Write>& writes, Range columns, Range rows,
-                      std::vector<int32_t>& tasks) {
-    for (const Write& write : writes) {
-      if (overlap(write.columns, columns) && overlap(write.rows, rows)) tasks.push_back(write.task);
-    }
-  }
-
-  // Tasks that wrote what the operator reads.
-  std::vector<int32_t> needs(const graph::Op& op) const {
-    std::vector<int32_t> tasks;
-    for (const TensorId input : op.inputs) {
-      collect(writes_[static_cast<size_t>(cut_.graph.memory_of(input))], columns_of(input),
-              cut_.rows_of(input), tasks);
-    }
-    if (op.kind == OpKind::kAttention) {
-      // The keys of all rows before, and its own: whose they are is known only when the pass runs.
-      const int64_t first = op.heads.first_head / op.heads.group;
-      const int64_t last = (op.heads.first_head + op.heads.n_heads - 1) / op.heads.group;
-      collect(kv_writes_[static_cast<size_t>(op.layer)], {first, last + 1},
-              {0, cut_.rows_of(op.output).end}, tasks);
-    }
-    std::sort(tasks.begin(), tasks.end());
-    tasks.erase(std::unique(tasks.begin(), tasks.end()), tasks.end());
-    return tasks;
-  }
-
   // With a single block, all rows are the whole pass.
   int32_t block_of(const Assignment& assignment) const {
     return cut_.blocks.size() == 1 ? kWholePass : assignment.block;
@@ -92,14 +53,14 @@ class Grouping {
     const Assignment& assignment = cut_.assignments[static_cast<size_t>(id)];
     const auto device = static_cast<size_t>(assignment.device);
     std::vector<int32_t> waits;
-    for (const int32_t other : needs(op)) {
+    for (const int32_t other : writers_.before(op)) {
       if (order_.device(other) == assignment.device) continue;
       if (open_[device] != kNoTask && order_.before(other, open_[device])) continue;
       if (order_.before_next(other, assignment.device)) continue;
       waits.push_back(other);
     }
     const bool fits = open_[device] != kNoTask && waits.empty() &&
-                      joins(tasks[static_cast<size_t>(open_[device])], op, assignment);
+                      joins(tasks[static_cast<size_t>(open_[device])], id);
     if (!fits) {
       ASSIGN_OR_RETURN(Task fresh, begin(op, assignment));
       open_[device] = order_.add(assignment.device);
@@ -109,11 +70,14 @@ class Grouping {
     Task& task = tasks[static_cast<size_t>(open_[device])];
     task.program.max_rows = std::max(task.program.max_rows, max_rows_of(op, assignment));
     append(task, id);
-    record(op, open_[device]);
+    writers_.record(op, open_[device]);
     return {};
   }
 
-  bool joins(const Task& task, const graph::Op& op, const Assignment& assignment) const {
+  bool joins(const Task& task, OpId id) const {
+    const graph::Op& op = cut_.graph.op(id);
+    const Assignment& assignment = cut_.assignments[static_cast<size_t>(id)];
+    if (ends_[static_cast<size_t>(task.program.ops.back())]) return false;
     return task.stage == op.stage && task.layer == op.layer && task.block == block_of(assignment) &&
            task.program.input_stationary == assignment.input_stationary &&
            (infos_[static_cast<size_t>(assignment.device)].standard_rows.empty() ||
@@ -200,24 +164,13 @@ class Grouping {
     }
   }
 
-  void record(const graph::Op& op, int32_t task) {
-    writes_[static_cast<size_t>(cut_.graph.memory_of(op.output))].push_back(
-        {columns_of(op.output), cut_.rows_of(op.output), task});
-    if (op.kind == OpKind::kKvWrite) {
-      kv_writes_[static_cast<size_t>(op.layer)].push_back(
-          {{op.heads.first_head, op.heads.first_head + op.heads.n_heads},
-           cut_.rows_of(op.output),
-           task});
-    }
-  }
-
   const CutGraph& cut_;
   int64_t max_logit_rows_;
   std::span<const device::DeviceInfo> infos_;
   TaskOrder order_;
-  std::vector<int32_t> open_;                  // by device: the task that may still grow
-  std::vector<std::vector<Write>> writes_;     // by tensor with memory
-  std::vector<std::vector<Write>> kv_writes_;  // by layer
+  std::vector<int32_t> open_;  // by device: the task that may still grow
+  Writers writers_;            // tasks
+  const std::vector<bool> ends_;
 };
 
 // What others than the task itself read, windows of it included.
