@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <memory>
+#include <vector>
+
+#include "troika/base/cores.h"
 
 namespace troika::device {
 namespace {
@@ -110,6 +114,42 @@ TEST_F(BegunAhead, AFailureFinishesWhatIsBegunAndFailsItsFences) {
   EXPECT_TRUE(spoiled_);
   EXPECT_TRUE(queue_.lost());
   EXPECT_FALSE(submit(three_).has_value());
+}
+
+struct Count final : Kernel {
+  int* counter = nullptr;
+};
+
+Status count(const Kernel& kernel, const Bindings&) {
+  ++*static_cast<const Count&>(kernel).counter;
+  return {};
+}
+
+// Many workers that poll for each other on one core: whoever can go on gets the core.
+TEST(WorkQueue, MoreWorkersThanCoresDoNotLockUp) {
+  constexpr int kQueues = 8;
+  constexpr int kRounds = 200;
+  const std::vector<int> cores = allowed_cores();
+  ASSERT_FALSE(cores.empty());
+  std::vector<std::unique_ptr<WorkQueue>> queues;
+  for (int i = 0; i < kQueues; ++i) {
+    queues.push_back(std::make_unique<WorkQueue>("queue", std::vector<int>{cores.front()},
+                                                 system_clock(), count));
+  }
+  // Not atomic: each task waits for the one before it, on another queue.
+  int counter = 0;
+  std::vector<Count> kernels(kQueues);
+  for (Count& kernel : kernels) kernel.counter = &counter;
+  Fence last;
+  for (int i = 0; i < kRounds * kQueues; ++i) {
+    const auto queue = static_cast<size_t>(i % kQueues);
+    const auto fence = queues[queue]->submit(kernels[queue], {}, {&last, 1}, {});
+    ASSERT_TRUE(fence.has_value());
+    last = *fence;
+  }
+  ASSERT_TRUE(last.wait().has_value());
+  EXPECT_EQ(counter, kRounds * kQueues);
+  for (const auto& queue : queues) EXPECT_EQ(queue->stats().tasks, kRounds);
 }
 
 }  // namespace
