@@ -90,12 +90,22 @@ void measure(Side& side, const Settings& settings, bool counts) {
   side.decode.tok_s.push_back(static_cast<double>(settings.tokens) / to_seconds(side.decode_time));
 }
 
+// The time that the device waited for others although they had nothing to wait for: joins are
+// counted apart, by how late a waiter starts once it can.
 void print_uses(const char* phase, const std::vector<engine::DeviceUse>& uses, Duration time) {
+  const double seconds = to_seconds(time);
   for (const engine::DeviceUse& use : uses) {
-    fmt::print("  {} {}: {:.0f} % of the work, busy {:.0f} % of the time, {} joins of {:.1f} us\n",
-               phase, use.name, 100 * use.share, 100 * to_seconds(use.busy) / to_seconds(time),
-               use.joins,
-               use.joins > 0 ? to_us(use.join_wait) / static_cast<double>(use.joins) : 0);
+    std::vector<Duration> wake_ups = use.wake_ups;
+    std::sort(wake_ups.begin(), wake_ups.end());
+    const double median_us = wake_ups.empty() ? 0 : to_us(wake_ups[wake_ups.size() / 2]);
+    const double waking_us = static_cast<double>(use.joins) * median_us;
+    fmt::print(
+        "  {} {}: {:.0f} % of the work; {} tasks, busy {:.0f} % of the time, {:.0f} % of a core; "
+        "{} joins, wake-up {:.1f} us in the median, together {:.1f} % of the time; "
+        "imbalance {:.1f} % of the time\n",
+        phase, use.name, 100 * use.share, use.tasks, 100 * to_seconds(use.busy) / seconds,
+        100 * to_seconds(use.cpu) / seconds, use.joins, median_us, waking_us / seconds / 1e4,
+        std::max(0.0, to_us(use.join_wait) - waking_us) / seconds / 1e4);
   }
 }
 

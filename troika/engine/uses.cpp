@@ -51,6 +51,7 @@ void Engine::State::collect_uses() {
     use.tasks += work[i].tasks;
     use.joins += work[i].joins;
     use.join_wait += work[i].join_wait;
+    use.wake_ups.insert(use.wake_ups.end(), work[i].wake_ups.begin(), work[i].wake_ups.end());
     Duration& before = cpu_before[use.name];
     const Duration now = devices[i]->stats().cpu;
     use.cpu += now - before;

@@ -32,8 +32,8 @@ struct ExecutorOptions {
   int64_t max_logit_rows = 1;  // rows of one pass that may ask for logits, at least 1
   bool trace = false;          // keep every task's times
   Sync sync = Sync::kQueue;
-  // A pass in which nothing is finished for this long, and for twenty times what the running task
-  // should take at the slowest, has a device that hangs.
+  // A pass in which nothing is finished for this long has a device that hangs; it is longer the
+  // longer the running task should take at the slowest.
   Duration patience = std::chrono::seconds(10);
   // Asked before each compilation, for there may be many long ones; true: kCancelled.
   std::function<bool()> cancelled;
@@ -46,6 +46,8 @@ struct DeviceWork {
   Duration wait{};       // between its first and last task of a pass, when it computed nothing
   int64_t joins = 0;     // tasks that had to wait for another device
   Duration join_wait{};  // how long
+  // Of the first some thousand joins: from the end of what was waited for to the start.
+  std::vector<Duration> wake_ups;
   int64_t tasks = 0;
 };
 

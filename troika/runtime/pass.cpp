@@ -14,7 +14,10 @@ constexpr Duration kWatchInterval = std::chrono::milliseconds(50);
 // Slower than any device that is worth its memory: multiply-adds in a second, for the time that a
 // task may take before it counts as hanging.
 constexpr double kSlowestMacs = 2e8;
-constexpr int kPatienceFactor = 20;
+// The patience with a task grows by so many times itself for each second that it may take.
+constexpr double kPatiencePerSecond = 2;
+// Wake-ups of a device that are kept: some hundred tokens' worth.
+constexpr size_t kKeptWakeUps = 8192;
 
 Error lost_error(const PassContext& context) {
   const LostDevice& first = context.lost.front();
@@ -30,6 +33,7 @@ class Pass {
     const ThreadTime begin;
     context_.spoiled->store(false, std::memory_order_relaxed);
     context_.fences.assign(tasks().size(), {});
+    last_progress_ = system_clock().now();
     const Status submitted = submit();
     const Duration submitting = begin.passed();
     const Status waited = wait();
@@ -97,7 +101,7 @@ class Pass {
     device::WaitPolicy policy;
     policy.timeout = kWatchInterval;
     for (size_t i = tasks().size(); i-- > 0;) {
-      if (!is_queued(i)) continue;
+      if (!is_queued(i) || context_.fences[i].reached()) continue;
       const Status done = watch(context_.fences[i], policy);
       if (!done && result) result = done;
     }
@@ -106,46 +110,49 @@ class Pass {
 
   // Waits for as long as anything goes on; then finds out who hangs.
   Status watch(const device::Fence& fence, device::WaitPolicy policy) {
-    TimePoint last_progress = system_clock().now();
-    size_t finished = count_finished();
     while (true) {
       Status done = fence.wait(policy);
       if (done || fence.timeline->failed()) return done;
       policy.predicted = Duration::zero();
-      const size_t now_finished = count_finished();
+      const size_t finished = count_finished();
       const TimePoint now = system_clock().now();
-      if (now_finished != finished) {
-        finished = now_finished;
-        last_progress = now;
-      } else if (now - last_progress > patience()) {
-        abandon_hanging(now - last_progress);
-        last_progress = now;
+      if (finished != finished_) {
+        finished_ = finished;
+        last_progress_ = now;
+        continue;
       }
+      const std::vector<size_t> running = find_running();
+      if (now - last_progress_ <= patience(running)) continue;
+      abandon(running, now - last_progress_);
+      last_progress_ = now;
     }
+  }
+
+  bool is_over(const device::Fence& fence) const {
+    return fence.reached() || fence.timeline->failed();
   }
 
   size_t count_finished() const {
-    size_t count = 0;
-    for (const device::Fence& fence : context_.fences) {
-      if (fence.timeline != nullptr && (fence.reached() || fence.timeline->failed())) ++count;
-    }
-    return count;
+    return static_cast<size_t>(std::count_if(
+        context_.fences.begin(), context_.fences.end(),
+        [&](const auto& fence) { return fence.timeline != nullptr && is_over(fence); }));
   }
 
-  bool is_running(size_t task) const {
-    const device::Fence& fence = context_.fences[task];
-    if (fence.timeline == nullptr || fence.reached() || fence.timeline->failed()) return false;
-    for (const int32_t other : tasks()[task].waits) {
-      const device::Fence& before = context_.fences[static_cast<size_t>(other)];
-      if (!before.reached() && !before.timeline->failed()) return false;
+  // Of each device the first task that is not done, if what it waits for is.
+  std::vector<size_t> find_running() const {
+    std::vector<bool> seen(context_.devices.size(), false);
+    std::vector<size_t> running;
+    for (size_t i = 0; i < tasks().size(); ++i) {
+      const auto device = static_cast<size_t>(tasks()[i].device);
+      if (seen[device] || !is_queued(i) || is_over(context_.fences[i])) continue;
+      seen[device] = true;
+      const auto& waits = tasks()[i].waits;
+      const bool ready = std::all_of(waits.begin(), waits.end(), [&](int32_t other) {
+        return is_over(context_.fences[static_cast<size_t>(other)]);
+      });
+      if (ready) running.push_back(i);
     }
-    return std::none_of(tasks().begin(), tasks().begin() + static_cast<int64_t>(task),
-                        [&](const plan::Task& earlier) {
-                          const auto index = static_cast<size_t>(&earlier - tasks().data());
-                          const device::Fence& before = context_.fences[index];
-                          return earlier.device == tasks()[task].device &&
-                                 before.timeline != nullptr && !before.reached();
-                        });
+    return running;
   }
 
   int64_t rows_of(const plan::Task& task) const {
@@ -157,34 +164,26 @@ class Pass {
     return task.macs_per_row * rows_of(task) + task.macs_per_key * context_.views.keys(task.block);
   }
 
-  Duration patience() const {
-    double seconds = 0;
-    for (size_t i = 0; i < tasks().size(); ++i) {
-      if (!is_running(i)) continue;
-      seconds = std::max(seconds, static_cast<double>(macs(tasks()[i])) / kSlowestMacs +
-                                      to_seconds(tasks()[i].delay));
+  Duration patience(const std::vector<size_t>& running) const {
+    double factor = 1;
+    Duration delay{};
+    for (const size_t i : running) {
+      const double seconds = static_cast<double>(macs(tasks()[i])) / kSlowestMacs;
+      factor = std::max(factor, 1 + kPatiencePerSecond * seconds);
+      delay = std::max(delay, tasks()[i].delay);
     }
-    return context_.options.patience +
-           std::chrono::duration_cast<Duration>(
-               std::chrono::duration<double>(seconds) *
-               (context_.options.patience > std::chrono::seconds(1) ? kPatienceFactor : 1));
+    return delay + std::chrono::duration_cast<Duration>(factor * context_.options.patience);
   }
 
   // All are found out before any is lost: who waits for a lost one would look as if it ran.
-  void abandon_hanging(Duration after) {
-    std::vector<LostDevice> hanging;
-    for (size_t i = 0; i < tasks().size(); ++i) {
-      if (!is_running(i)) continue;
+  void abandon(const std::vector<size_t>& hanging, Duration after) {
+    for (const size_t i : hanging) {
       const auto device = static_cast<size_t>(tasks()[i].device);
-      hanging.push_back({device,
-                         {ErrorCode::kDeviceFailed,
-                          fmt::format("device {} hangs: {} has not finished in {:.1f} s",
-                                      context_.devices[device]->info().name, tasks()[i].name,
-                                      to_seconds(after))}});
-    }
-    for (const LostDevice& one : hanging) {
       context_.spoiled->store(true, std::memory_order_release);
-      context_.lose(one.index, one.reason);
+      context_.lose(device, {ErrorCode::kDeviceFailed,
+                             fmt::format("device {} hangs: {} has not finished in {:.1f} s",
+                                         context_.devices[device]->info().name, tasks()[i].name,
+                                         to_seconds(after))});
     }
   }
 
@@ -214,8 +213,7 @@ class Pass {
       DeviceWork& work = context_.work[index];
       work.macs += macs(task);
       ++work.tasks;
-      if (times.wait > Duration::zero()) ++work.joins;
-      work.join_wait += times.wait;
+      if (times.wait > Duration::zero()) count_join(task, times, work);
       spans[index].busy += times.end - times.start;
       spans[index].first = std::min(spans[index].first, times.start);
       spans[index].last = std::max(spans[index].last, times.end);
@@ -229,6 +227,19 @@ class Pass {
       context_.work[i].busy += spans[i].busy;
       context_.work[i].wait += spans[i].last - spans[i].first - spans[i].busy;
     }
+  }
+
+  void count_join(const plan::Task& task, const device::TaskTimes& times, DeviceWork& work) const {
+    ++work.joins;
+    work.join_wait += times.wait;
+    TimePoint awaited{};
+    for (const int32_t other : task.waits) {
+      const device::Fence& fence = context_.fences[static_cast<size_t>(other)];
+      if (fence.timeline == nullptr) continue;
+      const auto device = static_cast<size_t>(tasks()[static_cast<size_t>(other)].device);
+      awaited = std::max(awaited, context_.devices[device]->times(fence).end);
+    }
+    if (work.wake_ups.size() < kKeptWakeUps) work.wake_ups.push_back(times.start - awaited);
   }
 
   void record(size_t index, const device::TaskTimes& times) {
@@ -260,6 +271,8 @@ class Pass {
 
   Schedule& schedule_;
   PassContext& context_;
+  size_t finished_ = 0;  // tasks, when last counted
+  TimePoint last_progress_{};
 };
 
 }  // namespace

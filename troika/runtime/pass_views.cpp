@@ -3,6 +3,15 @@
 #include <algorithm>
 
 namespace troika::runtime {
+namespace {
+
+int64_t count_keys(const device::BatchView& view) {
+  int64_t keys = 0;
+  for (const int32_t position : view.positions) keys += position + 1;
+  return keys;
+}
+
+}  // namespace
 
 void PassViews::fill(const Batch& batch, const KvCache& cache) {
   tokens_.clear();
@@ -32,14 +41,17 @@ void PassViews::fill(const Batch& batch, const KvCache& cache) {
   whole_.kv = cache.data();
   whole_.kv_layout = cache.layout();
   whole_.kv_copies = cache.block_copies();
+  whole_keys_ = count_keys(whole_);
 }
 
 void PassViews::cut(const std::vector<plan::Block>& blocks, bool any_rows) {
   blocks_.clear();
+  block_keys_.clear();
   block_sequences_.resize(std::max(block_sequences_.size(), blocks.size()));
   block_logit_rows_.resize(std::max(block_logit_rows_.size(), blocks.size()));
   if (any_rows) {
     blocks_.push_back(whole_);
+    block_keys_.push_back(whole_keys_);
     return;
   }
   for (const plan::Block& block : blocks) cut_one(block);
@@ -75,12 +87,7 @@ void PassViews::cut_one(const plan::Block& block) {
   view.logit_rows = wanted;
   view.first_logit_row = begin - logit_rows_.begin();
   blocks_.push_back(view);
-}
-
-int64_t PassViews::keys(int32_t index) const {
-  int64_t keys = 0;
-  for (const int32_t position : block(index).positions) keys += position + 1;
-  return keys;
+  block_keys_.push_back(count_keys(view));
 }
 
 }  // namespace troika::runtime

@@ -29,7 +29,9 @@ class PassViews {
   int32_t position(int64_t row) const { return positions_[static_cast<size_t>(row)]; }
   int32_t logit_row(int64_t i) const { return logit_rows_[static_cast<size_t>(i)]; }
   // Keys that the rows of a block see, added up.
-  int64_t keys(int32_t block) const;
+  int64_t keys(int32_t block) const {
+    return block == plan::kWholePass ? whole_keys_ : block_keys_[static_cast<size_t>(block)];
+  }
 
  private:
   void cut_one(const plan::Block& block);
@@ -39,7 +41,9 @@ class PassViews {
   std::vector<int32_t> logit_rows_;
   std::vector<device::SequenceView> sequences_;
   device::BatchView whole_;
+  int64_t whole_keys_ = 0;
   std::vector<device::BatchView> blocks_;
+  std::vector<int64_t> block_keys_;
   // Behind the blocks' views: rows are counted from the block's first.
   std::vector<std::vector<device::SequenceView>> block_sequences_;
   std::vector<std::vector<int32_t>> block_logit_rows_;
