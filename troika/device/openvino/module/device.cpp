@@ -9,6 +9,7 @@
 #include "troika/device/openvino/module/flush_denormals.h"
 #include "troika/device/openvino/module/graph_task.h"
 #include "troika/device/openvino/module/host_task.h"
+#include "troika/device/openvino/module/product_task.h"
 #include "troika/device/openvino/module/stage_compiler.h"
 #include "troika/device/result_check.h"
 #include "troika/device/work_queue.h"
@@ -28,6 +29,7 @@ constexpr int64_t kInputTile = 32;  // a block of weights
 struct Part {
   graph::RowCount rows = graph::RowCount::kTokens;
   std::unique_ptr<GraphTask> graph;
+  std::unique_ptr<ProductTask> product;
   std::unique_ptr<HostTask> host;
 };
 
@@ -108,7 +110,8 @@ class OpenVinoDevice final : public QueuedDevice {
     }
     auto kernel = std::make_unique<OpenVinoKernel>();
     kernel->program = program;
-    ASSIGN_OR_RETURN(const std::vector<Segment> segments, make_segments(program));
+    const GraphUse use = program.max_rows == 1 ? plugin_->row_use : GraphUse::kStages;
+    ASSIGN_OR_RETURN(const std::vector<Segment> segments, make_segments(program, use));
     for (const Segment& segment : segments) {
       Part part;
       part.rows = segment.rows;
@@ -116,7 +119,12 @@ class OpenVinoDevice final : public QueuedDevice {
         part.host = std::make_unique<HostTask>(program, segment);
       } else {
         ASSIGN_OR_RETURN(auto stage, compiler_.compile(program, segment));
-        part.graph = std::make_unique<GraphTask>(program, segment, std::move(stage), counters_);
+        if (segment.one_product) {
+          part.product =
+              std::make_unique<ProductTask>(program, segment, std::move(stage), counters_);
+        } else {
+          part.graph = std::make_unique<GraphTask>(program, segment, std::move(stage), counters_);
+        }
       }
       kernel->parts.push_back(std::move(part));
     }
@@ -140,6 +148,7 @@ class OpenVinoDevice final : public QueuedDevice {
     const int64_t rows = bindings.batch->row_count(part.rows);
     if (rows == 0) return;
     const FlushDenormals flush;
+    if (part.product != nullptr) return part.product->run(bindings);
     part.graph->run(bindings, rows);
   }
 

@@ -15,7 +15,7 @@ namespace troika::device::openvino {
 struct TaskCounters {
   std::atomic<int64_t> copies{0};
   std::atomic<int64_t> copy_bytes{0};
-  std::atomic<int64_t> buffer_bytes{0};  // of the copies' targets
+  std::atomic<int64_t> buffer_bytes{0};  // of tasks' own tensors
 };
 
 // Threads: one at a time.

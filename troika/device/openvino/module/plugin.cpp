@@ -60,6 +60,7 @@ Result<std::unique_ptr<PluginState>> open_here(const OpenVinoOptions& options) {
   if (state->plugin == "CPU") {
     state->compile_options = cpu_options(options);
     state->most_rows = kCpuRows;
+    state->row_use = GraphUse::kProducts;
   } else {
     state->weights = WeightForm::kHalf;
   }

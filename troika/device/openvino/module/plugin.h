@@ -33,6 +33,7 @@ struct PluginState {
   // The longest graph; longer tasks run it several times.
   int64_t most_rows = kMaxStandardRows;
   WeightForm weights = WeightForm::kBlocks;
+  GraphUse row_use = GraphUse::kStages;  // of tasks of one row
 };
 
 // kNotFound if there is no NPU and one was asked for; kDeviceFailed with OpenVINO's own words.

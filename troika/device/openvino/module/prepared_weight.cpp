@@ -51,24 +51,36 @@ void pack_nibbles(const std::byte* from, std::byte* to) {
   }
 }
 
-void prepare_blocks(const graph::WeightSlice& slice, PreparedWeight& weight) {
-  const TensorType type = slice.weight->type;
+using Slices = std::span<const graph::WeightSlice>;
+
+// Calls body(stored bytes) for each output of each slice in turn.
+template <class Body>
+void for_each_output(Slices slices, const Body& body) {
+  for (const graph::WeightSlice& slice : slices) {
+    for (int64_t n = 0; n < slice.n; ++n) body(row_of(slice, n));
+  }
+}
+
+// Of a stored block of Q4_1: what all its weights are more than their levels times the scale.
+float offset_at(const std::byte* stored) { return half_at(stored + 2) + kCentre * half_at(stored); }
+
+void prepare_blocks(Slices slices, bool with_offsets, PreparedWeight& weight) {
+  const TensorType type = slices.front().weight->type;
   const bool nibbles = has_nibbles(type);
-  const int64_t blocks = slice.k / kWeightBlock;
+  const int64_t blocks = weight.k / kWeightBlock;
   const int64_t stored_bytes = model::traits(type).block_bytes;
   const int64_t level_bytes = nibbles ? kWeightBlock / 2 : kWeightBlock;
-  const int64_t scale_bytes = slice.n * blocks * int64_t{sizeof(float)};
+  const int64_t scale_bytes = weight.n * blocks * int64_t{sizeof(float)};
   weight.type = nibbles ? ValueType::kInt4 : ValueType::kInt8;
-  weight.values = allocate(weight, slice.n * blocks * level_bytes);
+  weight.values = allocate(weight, weight.n * blocks * level_bytes);
   weight.scales = allocate(weight, scale_bytes);
-  if (type == TensorType::kQ4_1) weight.offsets = allocate(weight, scale_bytes);
+  if (type == TensorType::kQ4_1 && with_offsets) weight.offsets = allocate(weight, scale_bytes);
   std::byte* levels = weight.values.get();
-  for (int64_t n = 0; n < slice.n; ++n) {
-    const std::byte* stored = row_of(slice, n);
-    for (int64_t b = n * blocks; b < (n + 1) * blocks; ++b) {
-      const float scale = half_at(stored);
-      floats(weight.scales)[b] = scale;
-      if (weight.offsets) floats(weight.offsets)[b] = half_at(stored + 2) + kCentre * scale;
+  int64_t b = 0;
+  for_each_output(slices, [&](const std::byte* stored) {
+    for (int64_t i = 0; i < blocks; ++i, ++b) {
+      floats(weight.scales)[b] = half_at(stored);
+      if (weight.offsets) floats(weight.offsets)[b] = offset_at(stored);
       stored += stored_bytes;
       if (nibbles) {
         pack_nibbles(stored - level_bytes, levels);
@@ -77,27 +89,29 @@ void prepare_blocks(const graph::WeightSlice& slice, PreparedWeight& weight) {
       }
       levels += level_bytes;
     }
-  }
+  });
 }
 
-void prepare_floats(const graph::WeightSlice& slice, PreparedWeight& weight) {
+void prepare_floats(Slices slices, PreparedWeight& weight) {
   weight.type = ValueType::kFloat;
-  weight.values = allocate(weight, slice.n * slice.k * int64_t{sizeof(float)});
-  for (int64_t n = 0; n < slice.n; ++n) {
-    model::dequantize_row(slice.weight->type, row_of(slice, n),
-                          {floats(weight.values) + n * slice.k, static_cast<size_t>(slice.k)});
-  }
+  weight.values = allocate(weight, weight.n * weight.k * int64_t{sizeof(float)});
+  float* row = floats(weight.values);
+  for_each_output(slices, [&](const std::byte* stored) {
+    model::dequantize_row(slices.front().weight->type, stored,
+                          {row, static_cast<size_t>(weight.k)});
+    row += weight.k;
+  });
 }
 
-void prepare_halves(const graph::WeightSlice& slice, PreparedWeight& weight) {
+void prepare_halves(Slices slices, PreparedWeight& weight) {
   weight.type = ValueType::kHalf;
-  weight.values = allocate(weight, slice.n * slice.k * int64_t{sizeof(uint16_t)});
-  auto* const halves = reinterpret_cast<uint16_t*>(weight.values.get());
-  std::vector<float> row(static_cast<size_t>(slice.k));
-  for (int64_t n = 0; n < slice.n; ++n) {
-    model::dequantize_row(slice.weight->type, row_of(slice, n), row);
-    std::transform(row.begin(), row.end(), halves + n * slice.k, model::f32_to_f16);
-  }
+  weight.values = allocate(weight, weight.n * weight.k * int64_t{sizeof(uint16_t)});
+  auto* halves = reinterpret_cast<uint16_t*>(weight.values.get());
+  std::vector<float> row(static_cast<size_t>(weight.k));
+  for_each_output(slices, [&](const std::byte* stored) {
+    model::dequantize_row(slices.front().weight->type, stored, row);
+    halves = std::transform(row.begin(), row.end(), halves, model::f32_to_f16);
+  });
 }
 
 }  // namespace
@@ -125,23 +139,40 @@ int64_t prepared_bytes(const graph::WeightSlice& slice, WeightForm form) {
   if (model::traits(type).block_weights != kWeightBlock) return 4 * weights;
   const int64_t scale_bytes = weights / kWeightBlock * int64_t{sizeof(float)};
   if (!has_nibbles(type)) return weights + scale_bytes;
-  return weights / 2 + (type == TensorType::kQ4_1 ? 2 : 1) * scale_bytes;
+  const bool offsets = type == TensorType::kQ4_1 && form == WeightForm::kBlocks;
+  return weights / 2 + (offsets ? 2 : 1) * scale_bytes;
 }
 
-std::shared_ptr<const PreparedWeight> WeightStore::prepare(const graph::WeightSlice& slice,
-                                                           WeightForm form) {
+std::vector<float> block_offsets(Slices slices) {
+  if (slices.front().weight->type != TensorType::kQ4_1) return {};
+  int64_t n = 0;
+  for (const graph::WeightSlice& slice : slices) n += slice.n;
+  const int64_t blocks = slices.front().k / kWeightBlock;
+  const int64_t stored_bytes = model::traits(TensorType::kQ4_1).block_bytes;
+  std::vector<float> offsets(static_cast<size_t>(n * blocks));
+  int64_t output = 0;
+  for_each_output(slices, [&](const std::byte* stored) {
+    for (int64_t i = 0; i < blocks; ++i) {
+      offsets[static_cast<size_t>(i * n + output)] = offset_at(stored + i * stored_bytes);
+    }
+    ++output;
+  });
+  return offsets;
+}
+
+std::shared_ptr<const PreparedWeight> WeightStore::prepare(Slices slices, WeightForm form) {
   std::erase_if(weights_, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<const PreparedWeight>& held = weights_[{slice, form}];
+  std::weak_ptr<const PreparedWeight>& held = weights_[{{slices.begin(), slices.end()}, form}];
   if (auto weight = held.lock()) return weight;
   auto weight = std::make_shared<PreparedWeight>();
-  weight->n = slice.n;
-  weight->k = slice.k;
+  for (const graph::WeightSlice& slice : slices) weight->n += slice.n;
+  weight->k = slices.front().k;
   if (form == WeightForm::kHalf) {
-    prepare_halves(slice, *weight);
-  } else if (model::traits(slice.weight->type).block_weights == kWeightBlock) {
-    prepare_blocks(slice, *weight);
+    prepare_halves(slices, *weight);
+  } else if (model::traits(slices.front().weight->type).block_weights == kWeightBlock) {
+    prepare_blocks(slices, form == WeightForm::kBlocks, *weight);
   } else {
-    prepare_floats(slice, *weight);
+    prepare_floats(slices, *weight);
   }
   held = weight;
   return weight;

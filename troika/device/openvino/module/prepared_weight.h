@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,8 @@ namespace troika::device::openvino {
 enum class WeightForm {
   // As stored, 4 or 8 bits with a scale for each block of 32; plain types as FP32. Exact.
   kBlocks,
+  // The same without what blocks are offset by: the host adds it, see block_offsets().
+  kLevels,
   // FP16: an NPU's compiler expands blocks to that anyway, and takes much longer over it.
   kHalf,
 };
@@ -50,17 +53,24 @@ inline constexpr int64_t kWeightBlock = 32;
 // What PreparedWeight::bytes would be.
 int64_t prepared_bytes(const graph::WeightSlice& slice, WeightForm form);
 
-// Prepares each slice once, for as long as somebody holds it.
+// What kLevels leaves out, as floats [k / 32, n]; empty: nothing. Slices as for prepare().
+std::vector<float> block_offsets(std::span<const graph::WeightSlice> slices);
+
+// Prepares slices once, for as long as somebody holds them.
 class WeightStore {
  public:
-  // The slice must have passed check_slice(); its weight stays where it is while the result lives.
-  std::shared_ptr<const PreparedWeight> prepare(const graph::WeightSlice& slice, WeightForm form);
+  // Slices of one type and with the same inputs become one weight, whose outputs are theirs one
+  // after another. They must have passed check_slice(); their weights stay where they are while the
+  // result lives.
+  std::shared_ptr<const PreparedWeight> prepare(std::span<const graph::WeightSlice> slices,
+                                                WeightForm form);
 
   // Of all that is held.
   int64_t bytes() const;
 
  private:
-  std::map<std::pair<graph::WeightSlice, WeightForm>, std::weak_ptr<const PreparedWeight>> weights_;
+  using Key = std::pair<std::vector<graph::WeightSlice>, WeightForm>;
+  std::map<Key, std::weak_ptr<const PreparedWeight>> weights_;
 };
 
 }  // namespace troika::device::openvino

@@ -70,7 +70,7 @@ TEST(PreparedWeight, MeansWhatWasStored) {
     ASSERT_TRUE(check_slice(slice).has_value());
     for (const WeightForm form : {WeightForm::kBlocks, WeightForm::kHalf}) {
       WeightStore store;
-      const auto weight = store.prepare(slice, form);
+      const auto weight = store.prepare({&slice, 1}, form);
       EXPECT_EQ(weight->bytes, prepared_bytes(slice, form));
       EXPECT_EQ(store.bytes(), weight->bytes);
       std::vector<float> row(160);
@@ -104,14 +104,43 @@ TEST(PreparedWeight, TakesNoPartOfABlockAndNothingOutside) {
   EXPECT_EQ(code({&blocks.weight, INT64_MAX, 8, 0, 32}), ErrorCode::kInvalidArgument);
 }
 
+// Slices side by side are what each is alone; levels and block offsets are the whole weight.
+TEST(PreparedWeight, SlicesSideBySide) {
+  for (const TensorType type :
+       {TensorType::kF16, TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_1}) {
+    SCOPED_TRACE(model::traits(type).name);
+    const Stored a(type, 5, 96);
+    const Stored b(type, 4, 96);
+    const std::vector<WeightSlice> slices = {{&a.weight, 1, 3, 32, 64}, {&b.weight, 0, 4, 32, 64}};
+    WeightStore store;
+    const auto levels = store.prepare(slices, WeightForm::kLevels);
+    EXPECT_EQ(levels->bytes, prepared_bytes(slices[0], WeightForm::kLevels) +
+                                 prepared_bytes(slices[1], WeightForm::kLevels));
+    const std::vector<float> offsets = block_offsets(slices);
+    ASSERT_EQ(levels->n, 7);
+    ASSERT_EQ(offsets.size(), type == TensorType::kQ4_1 ? 14u : 0u);
+    for (int64_t n = 0; n < levels->n; ++n) {
+      const bool first = n < 3;
+      const auto alone = store.prepare({&slices[first ? 0 : 1], 1}, WeightForm::kBlocks);
+      for (int64_t k = 0; k < 64; ++k) {
+        float value = value_at(*levels, n * 64 + k);
+        if (!offsets.empty()) value += offsets[static_cast<size_t>(k / kWeightBlock * 7 + n)];
+        const float expected = value_at(*alone, (first ? n : n - 3) * 64 + k);
+        ASSERT_NEAR(value, expected, 1e-6f * (1 + std::abs(expected))) << n << ", " << k;
+      }
+    }
+  }
+}
+
 TEST(WeightStore, PreparesASliceOnce) {
   const Stored stored(TensorType::kQ4_1, 8, 64);
   WeightStore store;
   const WeightSlice slice{&stored.weight, 0, 8, 0, 64};
-  auto first = store.prepare(slice, WeightForm::kBlocks);
-  EXPECT_EQ(store.prepare(slice, WeightForm::kBlocks), first);
-  EXPECT_NE(store.prepare({&stored.weight, 0, 4, 0, 64}, WeightForm::kBlocks), first);
-  EXPECT_NE(store.prepare(slice, WeightForm::kHalf), first);
+  const WeightSlice smaller{&stored.weight, 0, 4, 0, 64};
+  auto first = store.prepare({&slice, 1}, WeightForm::kBlocks);
+  EXPECT_EQ(store.prepare({&slice, 1}, WeightForm::kBlocks), first);
+  EXPECT_NE(store.prepare({&smaller, 1}, WeightForm::kBlocks), first);
+  EXPECT_NE(store.prepare({&slice, 1}, WeightForm::kHalf), first);
   EXPECT_EQ(store.bytes(), first->bytes);  // the others are gone
   first.reset();
   EXPECT_EQ(store.bytes(), 0);

@@ -26,23 +26,18 @@ bool needs_memory(const Program& program, const Segment& segment, const Op& op) 
   });
 }
 
-bool joins(const Program& program, const Segment& segment, const Op& op) {
-  if (segment.on_host != runs_on_host(op.kind)) return false;
-  if (segment.on_host) return true;
-  return segment.rows == program.graph->tensor(op.output).rows &&
-         !needs_memory(program, segment, op);
-}
-
 class Cutter {
  public:
-  explicit Cutter(const Program& program) : program_(program), graph_(*program.graph) {}
+  Cutter(const Program& program, GraphUse use)
+      : program_(program), graph_(*program.graph), use_(use) {}
 
   std::vector<Segment> cut() {
     for (const graph::OpId id : program_.ops) {
       const Op& op = graph_.op(id);
-      if (segments_.empty() || !joins(program_, segments_.back(), op)) {
+      if (segments_.empty() || !joins(segments_.back(), op)) {
         Segment segment;
-        segment.on_host = runs_on_host(op.kind);
+        segment.on_host = on_host(op);
+        segment.one_product = use_ == GraphUse::kProducts && !segment.on_host;
         segment.rows = graph_.tensor(op.output).rows;
         segments_.push_back(std::move(segment));
       }
@@ -53,6 +48,22 @@ class Cutter {
   }
 
  private:
+  bool on_host(const Op& op) const {
+    return use_ == GraphUse::kProducts ? op.kind != OpKind::kMatMul : runs_on_host(op.kind);
+  }
+
+  bool joins(const Segment& segment, const Op& op) const {
+    if (segment.on_host != on_host(op)) return false;
+    if (segment.on_host) return true;
+    if (segment.rows != graph_.tensor(op.output).rows || needs_memory(program_, segment, op)) {
+      return false;
+    }
+    const Op& first = graph_.op(segment.ops.front());
+    return !segment.one_product ||
+           (first.inputs[0] == op.inputs[0] && first.k_begin == op.k_begin &&
+            first.weight->type == op.weight->type);
+  }
+
   bool read_outside(size_t segment, TensorId id) const {
     if (contains(program_.outputs, id)) return true;
     for (const TensorId output : program_.outputs) {
@@ -83,12 +94,14 @@ class Cutter {
       written.push_back(op.output);
     }
     for (const TensorId id : written) {
-      if (read_outside(index, id)) segment.outputs.push_back(program_.index_of(id));
+      if (segment.one_product || read_outside(index, id))
+        segment.outputs.push_back(program_.index_of(id));
     }
   }
 
   const Program& program_;
   const graph::Graph& graph_;
+  const GraphUse use_;
   std::vector<Segment> segments_;
 };
 
@@ -113,7 +126,7 @@ bool runs_on_host(OpKind kind) {
   return true;
 }
 
-Result<std::vector<Segment>> make_segments(const Program& program) {
+Result<std::vector<Segment>> make_segments(const Program& program, GraphUse use) {
   for (const graph::OpId id : program.ops) {
     const Op& op = program.graph->op(id);
     std::vector<TensorId> used = op.inputs;
@@ -125,7 +138,7 @@ Result<std::vector<Segment>> make_segments(const Program& program) {
                         program.graph->tensor(tensor).name, to_string(op.kind));
     }
   }
-  return Cutter(program).cut();
+  return Cutter(program, use).cut();
 }
 
 }  // namespace troika::device::openvino

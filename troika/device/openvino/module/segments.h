@@ -8,8 +8,16 @@
 
 namespace troika::device::openvino {
 
+// What becomes a graph.
+enum class GraphUse {
+  kStages,    // all that need not run on the host
+  kProducts,  // products only, those of one input as one: for tasks of a row, in which each node of
+              // a graph costs more than its arithmetic
+};
+
 struct Segment {
   bool on_host = false;
+  bool one_product = false;  // GraphUse::kProducts: the operators' outputs side by side
   graph::RowCount rows = graph::RowCount::kTokens;
   std::vector<graph::OpId> ops;
   // Of a graph: what it reads from memory and what it must write there; indices into
@@ -22,6 +30,7 @@ struct Segment {
 bool runs_on_host(graph::OpKind kind);
 
 // kInvalidArgument if an operator's tensor is not among Program::tensors.
-Result<std::vector<Segment>> make_segments(const Program& program);
+Result<std::vector<Segment>> make_segments(const Program& program,
+                                           GraphUse use = GraphUse::kStages);
 
 }  // namespace troika::device::openvino

@@ -35,6 +35,7 @@ class Sketch {
     op.kind = kind;
     op.inputs = std::move(inputs);
     op.output = output;
+    if (kind == OpKind::kMatMul) op.weight = &weight_;
     program_.ops.push_back(static_cast<graph::OpId>(graph_.ops.size()));
     graph_.ops.push_back(op);
     return output;
@@ -45,7 +46,9 @@ class Sketch {
   void output(TensorId id) { program_.outputs.push_back(id); }
 
   Program& program() { return program_; }
-  std::vector<Segment> segments() { return *make_segments(program_); }
+  std::vector<Segment> segments(GraphUse use = GraphUse::kStages) {
+    return *make_segments(program_, use);
+  }
   // Tensors by id.
   std::vector<TensorId> ids(const std::vector<size_t>& indices) const {
     std::vector<TensorId> ids;
@@ -54,6 +57,7 @@ class Sketch {
   }
 
  private:
+  const model::Weight weight_;
   graph::Graph graph_;
   Program program_;
 };
@@ -95,6 +99,28 @@ TEST(Segments, WhatTheHostReadsIsWritten) {
   EXPECT_EQ(segments[1].ops.size(), 2u);
   EXPECT_EQ(s.ids(segments[2].inputs), Ids{attended});
   EXPECT_EQ(s.ids(segments[2].outputs), Ids{out});
+}
+
+// Of a row, products that read the same are one graph, and nothing else is one.
+TEST(Segments, ProductsOfOneInputAreOneGraph) {
+  Sketch s;
+  const TensorId x = s.tensor();
+  const TensorId normed = s.op(OpKind::kRmsNorm, {x});
+  const TensorId gate = s.op(OpKind::kMatMul, {normed});
+  const TensorId up = s.op(OpKind::kMatMul, {normed});
+  const TensorId gated = s.op(OpKind::kSiluMul, {gate, up});
+  const TensorId down = s.op(OpKind::kMatMul, {gated});
+  s.output(s.op(OpKind::kMatMul, {down}));
+  const auto segments = s.segments(GraphUse::kProducts);
+  ASSERT_EQ(segments.size(), 5u);
+  for (const size_t host : {size_t{0}, size_t{2}}) EXPECT_TRUE(segments[host].on_host);
+  for (const size_t graph : {size_t{1}, size_t{3}, size_t{4}}) {
+    EXPECT_TRUE(segments[graph].one_product);
+    EXPECT_FALSE(segments[graph].on_host);
+  }
+  EXPECT_EQ(s.ids(segments[1].inputs), Ids{normed});
+  EXPECT_EQ(s.ids(segments[1].outputs), (Ids{gate, up}));
+  EXPECT_EQ(s.ids(segments[3].outputs), Ids{down});
 }
 
 TEST(Segments, TokensAndWantedRowsAreGraphsApart) {

@@ -48,7 +48,8 @@ StageCompiler::StageCompiler(PluginState& plugin, const std::string& cache_dir)
 Result<std::shared_ptr<CompiledStage>> StageCompiler::compile(const Program& program,
                                                               const Segment& segment) {
   GraphForm form;
-  form.weights = plugin_.weights;
+  form.weights = segment.one_product && plugin_.weights == WeightForm::kBlocks ? WeightForm::kLevels
+                                                                               : plugin_.weights;
   form.rows = std::min(program.max_rows, plugin_.most_rows);
   const std::string description = describe_graph(program, segment, form, by_address);
   if (const auto found = stages_.find(description); found != stages_.end()) {
@@ -57,6 +58,7 @@ Result<std::shared_ptr<CompiledStage>> StageCompiler::compile(const Program& pro
   const GraphBytes bytes = graph_bytes(program, segment, form);
   auto stage = std::make_shared<CompiledStage>();
   stage->rows = form.rows;
+  stage->weights = form.weights;
   stage->bytes = bytes.weights + bytes.between;
   if (auto loaded = load(program, segment, form)) {
     stage->model = std::move(*loaded);

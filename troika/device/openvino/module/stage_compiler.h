@@ -17,6 +17,7 @@ struct CompiledStage {
   ov::CompiledModel model;
   int64_t rows = 0;   // of its inputs and outputs
   int64_t bytes = 0;  // that it holds beside what it shares with others, about
+  WeightForm weights = WeightForm::kBlocks;
 };
 
 class StageCompiler {

@@ -121,6 +121,10 @@ class Builder {
         weights_(weights) {}
 
   Result<std::shared_ptr<ov::Model>> build() {
+    for (const graph::OpId id : segment_.ops) {
+      const Op& op = graph_.op(id);
+      if (op.kind == OpKind::kMatMul) RETURN_IF_ERROR(check_slice(graph::weight_slice(graph_, op)));
+    }
     ov::ParameterVector parameters;
     for (const size_t input : segment_.inputs) {
       const TensorId id = program_.tensors[input];
@@ -128,12 +132,16 @@ class Builder {
       parameters.push_back(std::make_shared<op::v0::Parameter>(ov::element::f32, shape));
       values_[id] = parameters.back();
     }
-    for (const graph::OpId id : segment_.ops) {
-      const Op& op = graph_.op(id);
-      if (op.kind == OpKind::kMatMul) RETURN_IF_ERROR(check_slice(graph::weight_slice(graph_, op)));
-      values_[op.output] = value_of(op);
-    }
     ov::ResultVector results;
+    if (segment_.one_product) {
+      const Value all =
+          product(parameters.front(),
+                  weight_node(weights_.prepare(slices_of(graph_, segment_), form_.weights)));
+      results.push_back(std::make_shared<op::v0::Result>(all));
+      return std::make_shared<ov::Model>(results, parameters);
+    }
+    for (const graph::OpId id : segment_.ops)
+      values_[graph_.op(id).output] = value_of(graph_.op(id));
     for (const size_t output : segment_.outputs) {
       const Value value = values_.at(program_.tensors[output]);
       results.push_back(std::make_shared<op::v0::Result>(value));
@@ -175,7 +183,8 @@ class Builder {
   }
 
   Value mat_mul(const Op& op) {
-    const auto weight = weights_.prepare(graph::weight_slice(graph_, op), form_.weights);
+    const graph::WeightSlice slice = graph::weight_slice(graph_, op);
+    const auto weight = weights_.prepare({&slice, 1}, form_.weights);
     const Value x = input(op, 0);
     const Value out = product(x, weight_node(weight));
     if (!weight->offsets) return out;
@@ -201,6 +210,12 @@ class Builder {
 };
 
 }  // namespace
+
+std::vector<graph::WeightSlice> slices_of(const graph::Graph& graph, const Segment& segment) {
+  std::vector<graph::WeightSlice> slices;
+  for (const graph::OpId id : segment.ops) slices.push_back(weight_slice(graph, graph.op(id)));
+  return slices;
+}
 
 Result<std::shared_ptr<ov::Model>> build_graph(const Program& program, const Segment& segment,
                                                const GraphForm& form, WeightStore& weights) {
@@ -229,7 +244,8 @@ std::string describe_graph(const Program& program, const Segment& segment, const
     return fmt::format(" {}:{}", n, graph.tensor(id).width);
   };
   std::string text =
-      fmt::format("rows {}; weights {}\nin", form.rows, static_cast<int>(form.weights));
+      fmt::format("rows {}; weights {}{}\nin", form.rows, static_cast<int>(form.weights),
+                  segment.one_product ? "; one product" : "");
   for (const size_t input : segment.inputs) text += number(program.tensors[input]);
   for (const graph::OpId id : segment.ops) {
     const Op& op = graph.op(id);

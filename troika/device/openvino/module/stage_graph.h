@@ -17,8 +17,11 @@ struct GraphForm {
   int64_t rows = 1;  // of every input
 };
 
-// A graph whose inputs and outputs have the order of the segment's. Throws what OpenVINO throws;
-// errors of ours come as a Result.
+// Of a segment of products.
+std::vector<graph::WeightSlice> slices_of(const graph::Graph& graph, const Segment& segment);
+
+// A graph whose inputs and outputs have the order of the segment's; of `one_product` it has one
+// output. Throws what OpenVINO throws; errors of ours come as a Result.
 Result<std::shared_ptr<ov::Model>> build_graph(const Program& program, const Segment& segment,
                                                const GraphForm& form, WeightStore& weights);
 
