@@ -21,6 +21,8 @@ using graph::TensorId;
 constexpr int64_t kWeightBlock = 32;
 // Borders finer than this would serve no device.
 constexpr int64_t kLargestGrain = 256;
+// A norm is computed again with the residual additions of two joins before it, not more.
+constexpr int kMostRecomputed = 2;
 
 // Cheap operators of whole rows: where a stage is cut, each device computes those that it needs
 // instead of waiting for another's.
@@ -159,11 +161,18 @@ class Cutter {
 
   // ---- cheap operators
 
-  // True if the device can compute this operator without computing more than one operator before.
-  bool may_recompute(OpId id, int32_t block, int32_t device) const {
+  // True if the device can compute this operator from sums and from what is at hand, with at most
+  // `before` other cheap operators in a row before it: then it need not wait for another device to
+  // do the same.
+  bool may_recompute(OpId id, int32_t block, int32_t device, int before) const {
     const Op& op = graph_.op(id);
     return std::all_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
-      return slices_.has_partial_sums(input, block) || slices_.at_hand(input, block, device);
+      if (slices_.has_partial_sums(input, block) || slices_.at_hand(input, block, device)) {
+        return true;
+      }
+      const OpId producer = graph_.tensor(input).producer;
+      return before > 0 && is_light(graph_.op(producer).kind) &&
+             may_recompute(producer, block, device, before - 1);
     });
   }
 
@@ -172,7 +181,9 @@ class Cutter {
     const OpId id = graph_.tensor(tensor).producer;
     if (!is_light(graph_.op(id).kind) || slices_.at_hand(tensor, block, device)) return;
     const bool exists = !slices_.of(tensor, block).empty();
-    if (exists && !may_recompute(id, block, device)) return;  // another's copy will do
+    if (exists && !may_recompute(id, block, device, kMostRecomputed)) {
+      return;  // another's copy will do
+    }
     light(id, block, device, false);
   }
 

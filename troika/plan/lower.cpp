@@ -16,17 +16,116 @@ using graph::TensorId;
 
 constexpr int32_t kNoTask = -1;
 
-// A write that readers have to wait for: columns of a tensor, or heads of a layer's KV cache.
-struct Write {
-  Range span;
-  int32_t task = kNoTask;
+// Who wrote what readers have to wait for: tensors, and each layer's KV cache. A writer is any
+// number, of an operator or of a task.
+class Writers {
+ public:
+  explicit Writers(const graph::Graph& graph)
+      : graph_(graph), tensors_(graph.tensors.size()), kv_(static_cast<size_t>(graph.n_layers)) {}
+
+  void record(const graph::Op& op, int32_t writer) {
+    tensors_[static_cast<size_t>(graph_.memory_of(op.output))].push_back(
+        {columns_of(op.output), writer});
+    if (op.kind == OpKind::kKvWrite) {
+      kv_[static_cast<size_t>(op.layer)].push_back(
+          {{op.heads.first_head, op.heads.first_head + op.heads.n_heads}, writer});
+    }
+  }
+
+  // Of what the operator reads, ascending, each once.
+  std::vector<int32_t> before(const graph::Op& op) const {
+    std::vector<int32_t> writers;
+    for (const TensorId input : op.inputs) {
+      collect(tensors_[static_cast<size_t>(graph_.memory_of(input))], columns_of(input), writers);
+    }
+    if (op.kind == OpKind::kAttention) {
+      // All earlier blocks' keys: whose they are is known only when the pass runs.
+      const int64_t first = op.heads.first_head / op.heads.group;
+      const int64_t last = (op.heads.first_head + op.heads.n_heads - 1) / op.heads.group;
+      collect(kv_[static_cast<size_t>(op.layer)], {first, last + 1}, writers);
+    }
+    std::sort(writers.begin(), writers.end());
+    writers.erase(std::unique(writers.begin(), writers.end()), writers.end());
+    return writers;
+  }
+
+ private:
+  // Columns of a tensor with memory of its own, or heads.
+  struct Write {
+    Range span;
+    int32_t writer = 0;
+  };
+
+  Range columns_of(TensorId id) const {
+    const graph::Tensor& tensor = graph_.tensor(id);
+    // A tensor that only orders has one place.
+    return {tensor.window_begin, tensor.window_begin + std::max<int64_t>(tensor.width, 1)};
+  }
+
+  static void collect(const std::vector<Write>& writes, Range span, std::vector<int32_t>& writers) {
+    for (const Write& write : writes) {
+      const bool overlap = write.span.begin < span.end && span.begin < write.span.end;
+      if (overlap) writers.push_back(write.writer);
+    }
+  }
+
+  const graph::Graph& graph_;
+  std::vector<std::vector<Write>> tensors_;  // by tensor with memory
+  std::vector<std::vector<Write>> kv_;       // by layer
 };
+
+// By operator: whether another device reads what it writes.
+std::vector<bool> find_crossing(const CutGraph& cut) {
+  std::vector<bool> crosses(cut.graph.ops.size(), false);
+  Writers writers(cut.graph);
+  for (size_t i = 0; i < cut.graph.ops.size(); ++i) {
+    const graph::Op& op = cut.graph.ops[i];
+    for (const int32_t other : writers.before(op)) {
+      const auto writer = static_cast<size_t>(other);
+      if (cut.assignments[writer].device != cut.assignments[i].device) crosses[writer] = true;
+    }
+    writers.record(op, static_cast<int32_t>(i));
+  }
+  return crosses;
+}
+
+// By operator: whether another device reads what it writes, and its own device goes on with a
+// product or attention in the same stage, of which nobody else needs anything: who waits should not
+// wait for that too.
+std::vector<bool> find_ends(const CutGraph& cut, size_t n_devices) {
+  enum class Next { kNothing, kOwnWork, kForOthers };
+  struct Place {
+    Stage stage = Stage::kInput;
+    int32_t layer = -1;
+    int32_t block = -1;
+    bool operator==(const Place&) const = default;
+  };
+  const std::vector<bool> crosses = find_crossing(cut);
+  std::vector<Place> places(n_devices);
+  std::vector<Next> next(n_devices, Next::kNothing);
+  std::vector<bool> ends(crosses.size(), false);
+  for (size_t i = crosses.size(); i-- > 0;) {
+    const graph::Op& op = cut.graph.ops[i];
+    const auto device = static_cast<size_t>(cut.assignments[i].device);
+    const Place place = {op.stage, op.layer, cut.assignments[i].block};
+    if (places[device] != place) next[device] = Next::kNothing;
+    places[device] = place;
+    ends[i] = crosses[i] && next[device] == Next::kOwnWork;
+    if (crosses[i]) {
+      next[device] = Next::kForOthers;
+    } else if (op.kind == OpKind::kMatMul || op.kind == OpKind::kAttention) {
+      next[device] = Next::kOwnWork;
+    }
+  }
+  return ends;
+}
 
 // Groups the operators of a cut graph into tasks and finds what each waits for.
 //
 // Operators of one device, stage, layer and block form one task: few enough to queue cheaply, each
 // end a place where devices can meet. A task begins anew where an operator needs something of
-// another device that its beginning did not wait for, and ends where another device waits for it.
+// another device that its beginning did not wait for, and ends behind what another device reads:
+// nobody waits for more than it needs.
 class Grouping {
  public:
   Grouping(const Plan& plan, const CutGraph& cut, int64_t max_logit_rows,
@@ -36,8 +135,8 @@ class Grouping {
         infos_(infos),
         order_(plan.devices.size()),
         open_(plan.devices.size(), kNoTask),
-        writes_(cut.graph.tensors.size()),
-        kv_writes_(static_cast<size_t>(cut.graph.n_layers)) {}
+        writers_(cut.graph),
+        ends_(find_ends(cut, plan.devices.size())) {}
 
   Status run(std::vector<Task>& tasks) {
     for (size_t i = 0; i < cut_.graph.ops.size(); ++i) {
@@ -47,36 +146,6 @@ class Grouping {
   }
 
  private:
-  Range columns_of(TensorId id) const {
-    const graph::Tensor& tensor = cut_.graph.tensor(id);
-    // A tensor that only orders has one place.
-    return {tensor.window_begin, tensor.window_begin + std::max<int64_t>(tensor.width, 1)};
-  }
-
-  static void collect(const std::vector<Write>& writes, Range span, std::vector<int32_t>& tasks) {
-    for (const Write& write : writes) {
-      const bool overlap = write.span.begin < span.end && span.begin < write.span.end;
-      if (overlap) tasks.push_back(write.task);
-    }
-  }
-
-  // Tasks that wrote what the operator reads.
-  std::vector<int32_t> needs(const graph::Op& op) const {
-    std::vector<int32_t> tasks;
-    for (const TensorId input : op.inputs) {
-      collect(writes_[static_cast<size_t>(cut_.graph.memory_of(input))], columns_of(input), tasks);
-    }
-    if (op.kind == OpKind::kAttention) {
-      // All earlier blocks' keys: whose they are is known only when the pass runs.
-      const int64_t first = op.heads.first_head / op.heads.group;
-      const int64_t last = (op.heads.first_head + op.heads.n_heads - 1) / op.heads.group;
-      collect(kv_writes_[static_cast<size_t>(op.layer)], {first, last + 1}, tasks);
-    }
-    std::sort(tasks.begin(), tasks.end());
-    tasks.erase(std::unique(tasks.begin(), tasks.end()), tasks.end());
-    return tasks;
-  }
-
   // With a single block, all rows are the whole pass.
   int32_t block_of(const Assignment& assignment) const {
     return cut_.blocks.size() == 1 ? kWholePass : assignment.block;
@@ -87,14 +156,14 @@ class Grouping {
     const Assignment& assignment = cut_.assignments[static_cast<size_t>(id)];
     const auto device = static_cast<size_t>(assignment.device);
     std::vector<int32_t> waits;
-    for (const int32_t other : needs(op)) {
+    for (const int32_t other : writers_.before(op)) {
       if (order_.device(other) == assignment.device) continue;
       if (open_[device] != kNoTask && order_.before(other, open_[device])) continue;
       if (order_.before_next(other, assignment.device)) continue;
       waits.push_back(other);
     }
     const bool fits = open_[device] != kNoTask && waits.empty() &&
-                      joins(tasks[static_cast<size_t>(open_[device])], op, assignment);
+                      joins(tasks[static_cast<size_t>(open_[device])], id);
     if (!fits) {
       ASSIGN_OR_RETURN(Task task, begin(op, assignment));
       open_[device] = order_.add(assignment.device);
@@ -102,11 +171,14 @@ class Grouping {
       tasks.push_back(std::move(task));
     }
     append(tasks[static_cast<size_t>(open_[device])], id);
-    record(op, open_[device]);
+    writers_.record(op, open_[device]);
     return {};
   }
 
-  bool joins(const Task& task, const graph::Op& op, const Assignment& assignment) const {
+  bool joins(const Task& task, OpId id) const {
+    const graph::Op& op = cut_.graph.op(id);
+    const Assignment& assignment = cut_.assignments[static_cast<size_t>(id)];
+    if (ends_[static_cast<size_t>(task.program.ops.back())]) return false;
     return task.stage == op.stage && task.layer == op.layer && task.block == block_of(assignment) &&
            task.program.input_stationary == assignment.input_stationary;
   }
@@ -178,22 +250,13 @@ class Grouping {
     }
   }
 
-  void record(const graph::Op& op, int32_t task) {
-    writes_[static_cast<size_t>(cut_.graph.memory_of(op.output))].push_back(
-        {columns_of(op.output), task});
-    if (op.kind == OpKind::kKvWrite) {
-      kv_writes_[static_cast<size_t>(op.layer)].push_back(
-          {{op.heads.first_head, op.heads.first_head + op.heads.n_heads}, task});
-    }
-  }
-
   const CutGraph& cut_;
   int64_t max_logit_rows_;
   std::span<const device::DeviceInfo> infos_;
   TaskOrder order_;
-  std::vector<int32_t> open_;                  // by device: the task that may still grow
-  std::vector<std::vector<Write>> writes_;     // by tensor with memory
-  std::vector<std::vector<Write>> kv_writes_;  // by layer
+  std::vector<int32_t> open_;  // by device: the task that may still grow
+  Writers writers_;            // tasks
+  const std::vector<bool> ends_;
 };
 
 // What others than the task itself read, windows of it included.

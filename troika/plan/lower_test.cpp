@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "troika/plan/default_plan.h"
 #include "troika/plan/testing/random_plan.h"
 
 namespace troika::plan {
@@ -195,6 +196,38 @@ TEST(Lower, WaitsOnlyForWritersOnOtherDevices) {
     EXPECT_EQ(list->tasks[i].device, devices[i]);
     EXPECT_EQ(list->tasks[i].waits, waits[i]);
   }
+}
+
+// Two devices with paired cuts wait for each other's sums and for nothing else: each adds them up
+// and norms for itself, and no product of its own is done before the other's sum is there to read.
+TEST(Lower, PairedDevicesWaitForSumsOnly) {
+  const model::Model model = load("q4_1-like-default.gguf");
+  const graph::Graph graph = *graph::build(model);
+  std::vector<device::DeviceInfo> infos = plain(2);
+  infos[0].name = "a";
+  infos[1].name = "b";
+  DefaultPlanOptions options;
+  options.max_rows = 1;
+  options.split = *parse_split("paired:1/1", 2);
+  const std::vector<DeviceRates> rates(2, {1, 1});
+  const Plan plan = default_plan(graph, infos, rates, options);
+  const auto list = lower(plan, plan.buckets[0], graph, 1, 1, infos);
+  ASSERT_TRUE(list.has_value()) << list.error().message;
+  std::vector<int> joins(2, 0);
+  for (const Task& task : list->tasks) {
+    SCOPED_TRACE(task.name);
+    if (task.stage != Stage::kG1 && task.stage != Stage::kG2) continue;
+    for (const int32_t other : task.waits) {
+      const Task& before = list->tasks[static_cast<size_t>(other)];
+      if (before.stage == Stage::kInput) continue;
+      const TensorId last = list->cut->graph.op(before.program.ops.back()).output;
+      const auto& reads = task.program.tensors;
+      EXPECT_NE(std::find(reads.begin(), reads.end(), last), reads.end())
+          << "waits for more of " << before.name << " than it reads";
+      ++joins[static_cast<size_t>(task.device)];
+    }
+  }
+  for (const int count : joins) EXPECT_EQ(count, 2 * graph.n_layers - 1);
 }
 
 // The tasks of which each task can be sure that they are done, worked out without TaskOrder.
