@@ -36,7 +36,7 @@ struct ExecutorOptions {
   // longer the running task should take at the slowest.
   Duration patience = std::chrono::seconds(10);
   // Asked before each compilation, for there may be many long ones; true: kCancelled.
-  std::function<bool()> cancelled;
+  std::function<bool()> cancelled = nullptr;
 };
 
 // What one device did since the last reset.
