@@ -37,12 +37,12 @@ GenerateOptions greedy() {
 TEST(Cancelled, LoadingEndsWhereverItIs) {
   int asked = 0;
   ASSERT_TRUE(open([&] { return ++asked < 0; }).has_value());
-  const int all = asked;
-  EXPECT_GT(all, 20);
-  for (const int after : {0, 1, all / 4, all / 2, all - 10}) {
+  // How often depends on how long measuring takes, but not below this.
+  ASSERT_GT(asked, 20);
+  for (const int after : {0, 1, 5, 20}) {
     asked = 0;
     const auto engine = open([&] { return ++asked > after; });
-    ASSERT_FALSE(engine.has_value()) << after << " of " << all;
+    ASSERT_FALSE(engine.has_value()) << after;
     EXPECT_EQ(engine.error().code, ErrorCode::kCancelled);
     EXPECT_EQ(asked, after + 1);
   }
