@@ -24,7 +24,7 @@ inline constexpr size_t kMaxPlanBuckets = 64;
 // Of all buckets together: keeps the JSON of an accepted plan under what is read back.
 inline constexpr size_t kMaxPlacements = 2048;
 inline constexpr size_t kMaxParts = 16;
-inline constexpr size_t kMaxChunks = 1024;
+inline constexpr size_t kMaxChunks = 256;
 inline constexpr size_t kMaxOrderEntries = 8192;  // of all buckets together
 
 // How an operator y[M,N] = x[M,K] W[N,K]^T is divided among devices.

@@ -171,7 +171,10 @@ TEST_P(ArrayTest, ComputesEveryShapeTileByTile) {
     Problem p(GetParam(), s.m, s.n, s.k, ++seed);
     const std::vector<float> y = p.run(array, s.max_rows, Stationary::kWeights);
     EXPECT_LT(nmse(p.results(y), p.reference(true)), kFloatNmse);
-    EXPECT_LT(nmse(p.results(y), p.reference(false)), kHalfNmse);
+    // Weights with an offset for each block do not have a mean of zero: with one row, all outputs
+    // may be small beside their terms at once.
+    const bool may_cancel = s.m == 1 && model::traits(GetParam()).block_weights > 32;
+    EXPECT_LT(nmse(p.results(y), p.reference(false)), (may_cancel ? 4 : 1) * kHalfNmse);
     for (int64_t i = 0; i < p.m; ++i) {
       for (int64_t j = p.n; j < p.y_stride; ++j) {
         ASSERT_EQ(y[static_cast<size_t>(i * p.y_stride + j)], kUntouched);
