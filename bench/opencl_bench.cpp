@@ -472,7 +472,8 @@ void Bench::attention() {
   const int64_t heads = small_ ? 4 : 32;
   const int64_t kv_heads = heads / 4;
   const int64_t dim = 128;
-  std::printf("\nattention, %lld heads of 128, 4 to a KV head, keys not split:\n", static_cast<long long>(heads));
+  std::printf("\nattention, %lld heads of 128, 4 to a KV head, keys not split:\n",
+              static_cast<long long>(heads));
   struct Batch {
     int64_t rows;
     int64_t depth;

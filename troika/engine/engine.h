@@ -87,7 +87,7 @@ struct DeviceUse {
   int64_t joins = 0;  // tasks that had to wait for another device
   Duration join_wait{};
   std::vector<Duration> wake_ups{};  // see runtime::DeviceWork
-  Duration cpu{};                  // time on cores of its own threads, polling included
+  Duration cpu{};                    // time on cores of its own threads, polling included
 };
 
 // What the calling thread did, in time on a core, and what is left of the process's.

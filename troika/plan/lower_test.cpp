@@ -19,10 +19,10 @@ using graph::Stage;
 using graph::TensorId;
 
 constexpr const char* kModels[] = {
-    "bf16-wide-heads.gguf", "f16-both-ropes.gguf",    "f16-untied.gguf",
-    "f32-odd.gguf",         "mixed-types.gguf",       "q4_0-linear-rope.gguf",
-    "q4_0-small.gguf",      "q4_1-like-default.gguf", "q4_1-narrow-mlp.gguf",
-    "q4_k_m-like.gguf",     "q6_k-odd-heads.gguf",    "q8_0-one-head.gguf",
+    "bf16-wide-heads.gguf",   "f16-both-ropes.gguf",    "f16-untied.gguf",
+    "f32-odd.gguf",           "mixed-types.gguf",       "q4_0-linear-rope.gguf",
+    "q4_0-small.gguf",        "q4_1-like-default.gguf", "q4_1-narrow-mlp.gguf",
+    "q4_k_m-like.gguf",       "q6_k-odd-heads.gguf",    "q8_0-one-head.gguf",
     "q8_0-partial-rope.gguf",
 };
 

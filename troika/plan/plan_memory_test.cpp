@@ -40,7 +40,7 @@ TEST(PlanMemory, MoreChunksOfMoreLayersAreRefused) {
   Plan plan = single_device_plan(graph, "a", kMaxChunks, "f32");
   plan.buckets[0].chunks = {1};
   EXPECT_TRUE(check(plan, graph).has_value());
-  graph.n_layers = 8;
+  graph.n_layers = 32;
   const Status status = check(plan, graph);
   ASSERT_FALSE(status.has_value());
   EXPECT_NE(status.error().message.find("its chunks go through more than"), std::string::npos);

@@ -246,7 +246,7 @@ TEST_F(StepsTest, JoinsThatCannotBeAreRefused) {
   }
   EXPECT_SAYS(with(Stage::kHead, join), "head: this stage has no chunks that could join");
   EXPECT_SAYS(with(Stage::kG2, [](Placement& p) { p.join_chunks = 0; }),
-              "G2 layer 0: join_chunks is 0, not 1 to 1024");
+              "G2 layer 0: join_chunks is 0, not 1 to 256");
   EXPECT_SAYS(with(Stage::kG2, [](Placement& p) { p.join_chunks = 1025; }), "join_chunks is 1025");
   std::string m = refused([&](Plan& p) {
     p.buckets[0].chunks.clear();
@@ -338,9 +338,9 @@ TEST_F(StepsTest, ChunksThatWouldBePaddedStayApart) {
 TEST_F(StepsTest, ManyStepsAreOrderedQuickly) {
   Plan plan = two_devices();
   RowsBucket& bucket = plan.buckets[0];
-  bucket.max_rows = 1024;
+  bucket.max_rows = kMaxChunks;
   bucket.chunks = {1};
-  bucket.order = {{std::nullopt, 0, 1, 0, 1023}};
+  bucket.order = {{std::nullopt, 0, 1, 0, kMaxChunks - 1}};
   const Status status = check(plan, graph_);
   EXPECT_TRUE(status.has_value()) << status.error().message;
   bucket.order.assign(8192, bucket.order[0]);

