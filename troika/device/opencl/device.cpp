@@ -204,6 +204,11 @@ Status OpenClDevice::begin(const OpenClKernel& kernel, const Bindings& bindings)
   mirrors_.refresh();
   Begun& begun = begun_.emplace_back();
   const auto start = [&]() -> Status {
+    // A driver may read what is to be copied in at once, though the queue has not come to it; what
+    // an earlier task copies out to the same place must be there by then.
+    if (session_.own_memory && !kernel.crossings.sole_device) {
+      RETURN_IF_ERROR(check_call("clFinish", api().Finish(session_.queue.get())));
+    }
     RETURN_IF_ERROR(batch_data_.put(*bindings.batch));
     begun.batch = batch_data_.source();
     TaskCopies copies(mirrors_, session_.queue.get(), kernel.crossings, kernel.program, bindings);
