@@ -54,9 +54,15 @@ KERNEL_INLINE void score(const Query* query, const typename Kv::Element* k, int6
   for (int q = 0; q < queries; ++q) {
     for (int v = 0; v < kKeyVecs; ++v) s[q][v] = zero();
   }
+  const bool whole = n_keys == kKeys;
   for (int64_t d = 0; d < head_dim; ++d) {
     VF kv[kKeyVecs];
-    for (int v = 0; v < kKeyVecs; ++v) kv[v] = Kv::at(k + d * kKeys + v * kLanes);
+    for (int v = 0; v < kKeyVecs; ++v) {
+      // Another device may be writing the keys behind the first n_keys.
+      const int lanes = n_keys - v * kLanes;
+      const auto* const from = k + d * kKeys + v * kLanes;
+      kv[v] = whole || lanes >= kLanes ? Kv::at(from) : lanes > 0 ? Kv::first(from, lanes) : zero();
+    }
     for (int q = 0; q < queries; ++q) {
       const VF x = splat(query[q].q[d]);
       for (int v = 0; v < kKeyVecs; ++v) s[q][v] = fma(x, kv[v], s[q][v]);
