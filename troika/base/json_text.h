@@ -1,12 +1,26 @@
-// JSON values in messages.
+// JSON from elsewhere: values in messages, and the size of a text before it is parsed.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
+
+#include "troika/base/result.h"
 
 namespace troika {
 
 // A value for a message: one short line of ASCII, whatever a file holds.
 std::string shown(const nlohmann::json& value);
+
+// Far above any real text of its kind, far below what would hurt.
+struct JsonBounds {
+  int depth = 0;
+  int64_t values = 0;
+  int64_t digits = 0;  // of a number
+};
+// Before the parser, which bounds none of them, spends time and memory on them. kInvalidData, its
+// message beginning with `what`.
+Status check_json_size(std::string_view text, std::string_view what, const JsonBounds& bounds);
 
 }  // namespace troika

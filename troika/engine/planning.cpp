@@ -15,10 +15,6 @@ constexpr double kForcedShare = 0.1;
 // Percent of a measurement's time in which a thread may want a core in vain.
 constexpr int kMostDisturbed = 10;
 
-bool prescribed(const std::optional<plan::SplitRule::Phase>& phase) {
-  return phase && !phase->shares.empty();
-}
-
 std::string activations_name(bool int8) { return int8 ? "int8" : "f32"; }
 
 std::string ago(int64_t seconds) {
@@ -67,8 +63,7 @@ Result<plan::Plan> Engine::State::plan_by_rates() {
   if (!options.split.empty()) {
     ASSIGN_OR_RETURN(plan_options.split, plan::parse_split(options.split, devices.size()));
   }
-  const bool needs_rates = devices.size() > 1 && !(prescribed(plan_options.split.prefill) &&
-                                                   prescribed(plan_options.split.decode));
+  const bool needs_rates = devices.size() > 1 && !plan_options.split.gives_all_shares();
   if (needs_rates) RETURN_IF_ERROR(find_rates());
   std::vector<device::DeviceInfo> infos;
   std::vector<plan::DeviceRates> own;

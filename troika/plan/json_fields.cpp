@@ -10,39 +10,10 @@ namespace {
 
 // Bounds on what is read: far above any real plan, far below what would hurt.
 constexpr size_t kMaxNameBytes = 256;
-constexpr int kMaxDepth = 16;
-constexpr int64_t kMaxValues = 250'000;
-constexpr int64_t kMaxDigits = 100;
 
 }  // namespace
 
 using nlohmann::json;
-
-Status check_size(std::string_view text) {
-  int depth = 0;
-  int64_t commas = 0;
-  int64_t digits = 0;  // of the number that the text is in
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"') in_string = !in_string;
-    if (in_string) {
-      if (c == '\\') ++i;
-      continue;
-    }
-    if (c == '[' || c == '{') ++depth;
-    if (c == ']' || c == '}') --depth;
-    if (c == ',') ++commas;
-    digits = c >= '0' && c <= '9' ? digits + 1 : 0;
-    if (depth > kMaxDepth || commas >= kMaxValues || digits > kMaxDigits) {
-      return make_error(ErrorCode::kInvalidData,
-                        "plan: nested deeper than {}, or more than {} values, or a number of more "
-                        "than {} digits",
-                        kMaxDepth, kMaxValues, kMaxDigits);
-    }
-  }
-  return {};
-}
 
 Result<const json*> field(const json& object, const std::string& path, const char* key) {
   if (!object.is_object()) {

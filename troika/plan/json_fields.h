@@ -10,10 +10,6 @@
 
 namespace troika::plan {
 
-// Depth, number of values and digits of a number, before the parser, which bounds none of them,
-// spends time and memory on them.
-Status check_size(std::string_view text);
-
 // `path` is the object's, for messages: "plan.buckets[0]".
 Result<const nlohmann::json*> field(const nlohmann::json& object, const std::string& path,
                                     const char* key);

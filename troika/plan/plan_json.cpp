@@ -247,7 +247,8 @@ Result<Plan> from_json(std::string_view text) {
                       "plan: {} bytes, more than the {} that a plan may have", text.size(),
                       kMaxPlanBytes);
   }
-  RETURN_IF_ERROR(check_size(text));
+  constexpr JsonBounds kBounds{16, 250'000, 100};
+  RETURN_IF_ERROR(check_json_size(text, "plan", kBounds));
   const json root = json::parse(text, nullptr, false);
   if (root.is_discarded()) return make_error(ErrorCode::kInvalidData, "plan: not valid JSON");
 

@@ -3,44 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "troika/base/json_text.h"
+
 namespace troika::soc {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 12;
-constexpr int64_t kMaxValues = 20'000;
-constexpr int64_t kMaxDigits = 60;
+constexpr JsonBounds kBounds{12, 20'000, 60};
 constexpr size_t kMaxTextBytes = 400;
 constexpr size_t kMaxNameBytes = 64;
-
-// Depth, number of values and digits of a number, before the parser, which bounds none of them,
-// spends time and memory on them.
-Status check_size(std::string_view text) {
-  int depth = 0;
-  int64_t commas = 0;
-  int64_t digits = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"') in_string = !in_string;
-    if (in_string) {
-      if (c == '\\') ++i;
-      continue;
-    }
-    if (c == '[' || c == '{') ++depth;
-    if (c == ']' || c == '}') --depth;
-    if (c == ',') ++commas;
-    digits = c >= '0' && c <= '9' ? digits + 1 : 0;
-    if (depth > kMaxDepth || commas >= kMaxValues || digits > kMaxDigits) {
-      return make_error(ErrorCode::kInvalidData,
-                        "description: nested deeper than {}, or more than {} values, or a number "
-                        "of more than {} digits",
-                        kMaxDepth, kMaxValues, kMaxDigits);
-    }
-  }
-  return {};
-}
 
 bool printable(const std::string& text) {
   return std::all_of(text.begin(), text.end(),
@@ -95,7 +67,7 @@ Result<json> parse_strictly(std::string_view text, size_t max_bytes) {
     return make_error(ErrorCode::kInvalidData, "description: {} bytes, more than {}", text.size(),
                       max_bytes);
   }
-  RETURN_IF_ERROR(check_size(text));
+  RETURN_IF_ERROR(check_json_size(text, "description", kBounds));
   std::vector<std::set<std::string>> open;
   std::string twice;
   const auto watch = [&](int, json::parse_event_t event, json& parsed) {
