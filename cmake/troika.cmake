@@ -54,9 +54,8 @@ function(troika_test program)
     set(ARG_TIMEOUT 300)
   endif()
   add_executable(${program} ${ARG_SOURCES})
-  target_link_libraries(${program} PRIVATE ${ARG_DEPS} GTest::gtest_main GTest::gmock)
-  target_compile_definitions(${program} PRIVATE
-    TROIKA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${program} PRIVATE
+    ${ARG_DEPS} troika_test_repository GTest::gtest_main GTest::gmock)
   add_test(NAME ${program} COMMAND ${program} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${program} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()

@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 
+#include "tests/repository.h"
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/graph/graph.h"
 #include "troika/plan/plan.h"
@@ -51,7 +52,7 @@ class Runner {
 
  private:
   static model::Model load(const std::string& name) {
-    return *model::Model::load(std::string(TROIKA_SOURCE_DIR) + "/tests/models/" + name);
+    return *model::Model::load(repository_path("tests/models/") + name);
   }
 
   model::Model model_;

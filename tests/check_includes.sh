@@ -37,8 +37,9 @@ may[troika/engine]="${may[troika/runtime]} troika/runtime troika/device/registry
 may[cli]="web ${may[troika/engine]} troika/engine troika/profile troika/device/cpu/kernels"
 may[cli]+=" troika/device/check troika/device/probe troika/soc troika/cost troika/planner"
 
-# Tests of what runs on a device may name a real one.
+# Any test may read files of the repository; tests of what runs on a device may name a real one.
 test_may() {
+  if [[ $1 == *_test.cpp ]]; then echo -n "tests/repository.h "; fi
   if [[ $1 == troika/@(device|runtime|engine)/*_test.cpp ]]; then
     echo "troika/device/registry troika/device/cpu troika/device/conformance"
   elif [[ $1 == examples/*_test.cpp ]]; then

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "examples/custom_device/half_device.h"
+#include "tests/repository.h"
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/device/openvino/openvino_device.h"
 #include "troika/device/systolic/systolic_device.h"
@@ -113,9 +114,7 @@ std::vector<Subject> subjects() {
   };
 }
 
-std::string path(const std::string& in_repository) {
-  return std::string(TROIKA_SOURCE_DIR) + "/" + in_repository;
-}
+std::string path(const std::string& in_repository) { return repository_path(in_repository); }
 
 json read_json(const std::string& file) { return json::parse(std::ifstream(path(file))); }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/repository.h"
 #include "troika/device/conformance/bounds.h"
 #include "troika/device/conformance/catalogue.h"
 #include "troika/device/registry/registry.h"
@@ -31,7 +32,7 @@ Cells split(const std::string& line) {
 
 // The rows of the first table whose first column has this title, its head first.
 std::vector<Cells> table(const std::string& title) {
-  std::ifstream page(std::string(TROIKA_SOURCE_DIR) + "/docs/devices.md");
+  std::ifstream page(repository_path("docs/devices.md"));
   std::vector<Cells> rows;
   for (std::string line; std::getline(page, line);) {
     const bool row = line.starts_with("|");

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/repository.h"
 #include "troika/device/cpu/kernels/kernels.h"
 #include "troika/engine/engine.h"
 
@@ -38,9 +39,7 @@ constexpr size_t kPromptStep = 7;
 constexpr size_t kPromptStep = 1;
 #endif
 
-std::string path(const std::string& in_repository) {
-  return std::string(TROIKA_SOURCE_DIR) + "/" + in_repository;
-}
+std::string path(const std::string& in_repository) { return repository_path(in_repository); }
 
 json read_json(const std::string& file) { return json::parse(std::ifstream(path(file))); }
 

@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/repository.h"
+
 namespace {
 
-constexpr const char* kModel = TROIKA_SOURCE_DIR "/tests/models/q4_1-like-default.gguf";
-constexpr const char* kGolden = TROIKA_SOURCE_DIR "/tests/golden/tiny/q4_1-like-default.json";
+const std::string kModel = troika::repository_path("tests/models/q4_1-like-default.gguf");
+const std::string kGolden = troika::repository_path("tests/golden/tiny/q4_1-like-default.json");
 
 struct Outcome {
   int exit_code = -1;  // 128 + signal if a signal ended it, as a shell says
@@ -59,7 +61,7 @@ TEST_P(OldCpu, AnswersAsTheReferenceDoes) {
   ASSERT_TRUE(file) << kGolden;
   const auto golden = nlohmann::json::parse(file)["cases"][0];
   const std::string text = golden["text"];
-  const Outcome outcome = troika(std::string("run -m ") + kModel + " -p '" + text +
+  const Outcome outcome = troika("run -m " + kModel + " -p '" + text +
                                  "' --raw --temp 0 -n 8 --ignore-eos --json -t 1");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   const auto answer = nlohmann::json::parse(outcome.output, nullptr, false);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "tests/repository.h"
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/device/opencl/opencl_device.h"
 #include "troika/plan/default_plan.h"
@@ -36,8 +37,7 @@ constexpr const char* kModels[] = {"q4_0-small.gguf", "mixed-types.gguf"};
 class OpenClAnswers : public ::testing::TestWithParam<std::tuple<const char*, Form>> {
  protected:
   OpenClAnswers()
-      : model_(*model::Model::load(std::string(TROIKA_SOURCE_DIR) + "/tests/models/" +
-                                   std::get<0>(GetParam()))),
+      : model_(*model::Model::load(repository_path("tests/models/") + std::get<0>(GetParam()))),
         graph_(*graph::build(model_)) {
     layout_.n_layers = graph_.n_layers;
     layout_.n_kv_heads = graph_.n_kv_heads;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "tests/repository.h"
 #include "troika/device/registry/registry.h"
 #include "troika/plan/testing/random_plan.h"
 #include "troika/runtime/executor.h"
@@ -50,8 +51,7 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 class RandomPlans : public ::testing::TestWithParam<Case> {
  protected:
   RandomPlans()
-      : model_(*model::Model::load(std::string(TROIKA_SOURCE_DIR) + "/tests/models/" +
-                                   GetParam().model)),
+      : model_(*model::Model::load(repository_path("tests/models/") + GetParam().model)),
         graph_(*graph::build(model_)),
         // TROIKA_SEED repeats a run that failed.
         seed_(std::getenv("TROIKA_SEED") != nullptr

@@ -8,6 +8,7 @@
 #include <functional>
 #include <random>
 
+#include "tests/repository.h"
 #include "troika/device/conformance/run_case.h"
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/plan/default_plan.h"
@@ -148,7 +149,7 @@ double nmse(const std::vector<float>& got, const std::vector<float>& expected) {
 class WithCpu : public ::testing::TestWithParam<const char*> {
  protected:
   WithCpu()
-      : model_(*model::Model::load(std::string(TROIKA_SOURCE_DIR) + "/tests/models/" + GetParam())),
+      : model_(*model::Model::load(repository_path("tests/models/") + GetParam())),
         graph_(*graph::build(model_)) {
     cpu::CpuOptions options;
     options.threads = 1;

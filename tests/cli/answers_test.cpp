@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "tests/cli/program.h"
+#include "tests/repository.h"
 
 namespace troika {
 namespace {
@@ -383,8 +384,7 @@ class DefaultModel : public ::testing::Test {
 
 // All recorded prompts; one of them under a sanitizer, which looks at code and not at numbers.
 json golden() {
-  std::ifstream stream(std::string(TROIKA_SOURCE_DIR) +
-                       "/tests/golden/smollm2-135m-instruct-q4_1.json");
+  std::ifstream stream(repository_path("tests/golden/smollm2-135m-instruct-q4_1.json"));
   json entries = json::parse(stream);
   if (sanitized()) entries.erase(entries.begin() + 1, entries.end());
   return entries;

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/cli/program.h"
+#include "tests/repository.h"
 
 namespace troika {
 namespace {
@@ -64,7 +65,7 @@ TEST(Plan, AGridGivenReplacesTheStrategys) {
 }
 
 TEST(Plan, ReadsADescriptionOfOnesOwn) {
-  std::ifstream in(std::string(TROIKA_SOURCE_DIR) + "/socs/snapdragon-8-gen-3.json");
+  std::ifstream in(repository_path("socs/snapdragon-8-gen-3.json"));
   json chip = json::parse(in);
   chip["name"] = "mine";
   const std::string file = scratch_folder() + "/mine.json";

@@ -16,6 +16,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/repository.h"
+
 extern char** environ;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -228,7 +230,7 @@ const std::string& long_context_model() {
 }
 
 std::string default_model() {
-  std::string path = std::string(TROIKA_SOURCE_DIR) + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  std::string path = repository_path("models/SmolLM2-135M-Instruct.Q4_1.gguf");
   return std::filesystem::exists(path) ? path : "";
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tests/repository.h"
 #include "troika/model/testing/tiny_model.h"
 
 namespace troika::graph {
@@ -19,7 +20,7 @@ model::Model load(const TinyModel& tiny) {
 }
 
 model::Model load_file(const std::string& name) {
-  return *model::Model::load(std::string(TROIKA_SOURCE_DIR) + "/tests/models/" + name);
+  return *model::Model::load(repository_path("tests/models/") + name);
 }
 
 TEST(Graph, HasTheOperatorsOfALayerInOrder) {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/repository.h"
 #include "troika/model/chat_template.h"
 #include "troika/model/gguf.h"
 
@@ -13,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 json read_golden(const std::string& name) {
-  std::ifstream file(std::string(TROIKA_SOURCE_DIR "/tests/golden/") + name);
+  std::ifstream file(repository_path("tests/golden/") + name);
   return json::parse(file);
 }
 
@@ -72,8 +73,7 @@ TEST(ChatTemplateGolden, RendersConversationsAsJinja2Does) {
   for (const json& recorded : golden["templates"]) {
     std::string source = recorded.value("source", "");
     if (recorded.contains("model")) {
-      const auto file =
-          read_gguf_file(TROIKA_SOURCE_DIR "/" + recorded["model"].get<std::string>());
+      const auto file = read_gguf_file(repository_path(recorded["model"].get<std::string>()));
       ASSERT_TRUE(file) << file.error().message;
       const auto own = file->get_string("tokenizer.chat_template");
       ASSERT_TRUE(own && *own);

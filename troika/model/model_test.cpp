@@ -11,6 +11,7 @@
 #include <functional>
 #include <limits>
 
+#include "tests/repository.h"
 #include "troika/model/available_memory.h"
 #include "troika/model/testing/tiny_model.h"
 
@@ -343,7 +344,7 @@ TEST(Model, MoreWeightsThanMemory) {
 }
 
 TEST(Model, DefaultModel) {
-  const std::string path = TROIKA_SOURCE_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  const std::string path = repository_path("models/SmolLM2-135M-Instruct.Q4_1.gguf");
   if (!fs::exists(path)) GTEST_SKIP() << path << " is not there; scripts/bootstrap gets it";
   const auto model = Model::load(path, {.weights = true, .threads = 2, .progress = {}});
   ASSERT_TRUE(model) << model.error().message;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/repository.h"
 #include "troika/model/gguf.h"
 #include "troika/model/tokenizer.h"
 #include "troika/model/tokenizer_metadata.h"
@@ -15,10 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kRoot = TROIKA_SOURCE_DIR;
-
 json read_golden(const std::string& name) {
-  std::ifstream file(kRoot + "/tests/golden/" + name);
+  std::ifstream file(repository_path("tests/golden/") + name);
   EXPECT_TRUE(file) << name;
   return json::parse(file);
 }
@@ -34,7 +33,7 @@ class DefaultModel : public ::testing::Test {
  protected:
   void SetUp() override {
     golden_ = read_golden("tokenizer-smollm2.json");
-    const std::string path = kRoot + "/models/" + golden_["model"].get<std::string>();
+    const std::string path = repository_path("models/") + golden_["model"].get<std::string>();
     if (!std::filesystem::exists(path)) {
       GTEST_SKIP() << path << " is not there; run scripts/bootstrap";
     }

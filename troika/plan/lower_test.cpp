@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "tests/repository.h"
 #include "troika/plan/default_plan.h"
 #include "troika/plan/testing/random_plan.h"
 
@@ -27,7 +28,7 @@ constexpr const char* kModels[] = {
 };
 
 model::Model load(const std::string& name) {
-  return *model::Model::load(std::string(TROIKA_SOURCE_DIR) + "/tests/models/" + name);
+  return *model::Model::load(repository_path("tests/models/") + name);
 }
 
 // Devices of each kind: any rows and strides; static lengths; no strides.

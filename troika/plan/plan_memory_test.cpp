@@ -1,6 +1,7 @@
 // What planning the memory of a pass may cost; that it is right is tested with the lowering.
 #include <gtest/gtest.h>
 
+#include "tests/repository.h"
 #include "troika/base/clock.h"
 #include "troika/plan/default_plan.h"
 #include "troika/plan/lower.h"
@@ -8,9 +9,7 @@
 namespace troika::plan {
 namespace {
 
-model::Model load() {
-  return *model::Model::load(std::string(TROIKA_SOURCE_DIR) + "/tests/models/q4_0-small.gguf");
-}
+model::Model load() { return *model::Model::load(repository_path("tests/models/q4_0-small.gguf")); }
 
 // A plan from elsewhere may cut a pass as finely as is allowed.
 TEST(PlanMemory, AsManyChunksAsThereMayBeTakeBoundedTime) {

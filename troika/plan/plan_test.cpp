@@ -7,6 +7,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "tests/repository.h"
+
 namespace troika::plan {
 namespace {
 
@@ -39,8 +41,7 @@ class PlanTest : public ::testing::Test {
  protected:
   // Two layers.
   PlanTest()
-      : model_(*model::Model::load(std::string(TROIKA_SOURCE_DIR) +
-                                   "/tests/models/q4_1-narrow-mlp.gguf")),
+      : model_(*model::Model::load(repository_path("tests/models/q4_1-narrow-mlp.gguf"))),
         graph_(*graph::build(model_)) {}
 
   Plan sound() const { return single_device_plan(graph_, "cpu", 512, "f32"); }

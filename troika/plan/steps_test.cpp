@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 
+#include "tests/repository.h"
 #include "troika/plan/lower.h"
 
 namespace troika::plan {
@@ -25,8 +26,7 @@ class StepsTest : public ::testing::Test {
  protected:
   // Two layers.
   StepsTest()
-      : model_(*model::Model::load(std::string(TROIKA_SOURCE_DIR) +
-                                   "/tests/models/q4_1-narrow-mlp.gguf")),
+      : model_(*model::Model::load(repository_path("tests/models/q4_1-narrow-mlp.gguf"))),
         graph_(*graph::build(model_)) {}
 
   // Products on a, attention on b; four chunks of 16 rows.

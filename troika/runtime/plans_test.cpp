@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tests/repository.h"
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/runtime/executor.h"
 
@@ -62,8 +63,7 @@ class PlansTest : public ::testing::Test {
  protected:
   // Two layers, 4 heads.
   PlansTest()
-      : model_(*model::Model::load(std::string(TROIKA_SOURCE_DIR) +
-                                   "/tests/models/q4_1-narrow-mlp.gguf")),
+      : model_(*model::Model::load(repository_path("tests/models/q4_1-narrow-mlp.gguf"))),
         graph_(*graph::build(model_)) {
     for (const char* name : {"a", "b"}) devices_.push_back(std::make_unique<Disguised>(name));
     layout_.n_layers = graph_.n_layers;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "tests/repository.h"
 #include "troika/cost/described_cost.h"
 #include "troika/plan/testing/random_plan.h"
 #include "troika/soc/catalogue.h"
@@ -14,7 +15,7 @@ namespace {
 
 const model::Model& tiny_model() {
   static const model::Model model =
-      *model::Model::load(std::string(TROIKA_SOURCE_DIR) + "/tests/models/q4_0-small.gguf");
+      *model::Model::load(repository_path("tests/models/q4_0-small.gguf"));
   return model;
 }
 const graph::Graph& tiny_graph() {

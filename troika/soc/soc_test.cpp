@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/repository.h"
 #include "troika/soc/bandwidth.h"
 #include "troika/soc/catalogue.h"
 
@@ -184,7 +185,7 @@ void check_schema(const json& schema, const json& root, const json& value, const
 }
 
 TEST(Soc, TheSchemaAllowsTheDescriptions) {
-  std::ifstream in(std::string(TROIKA_SOURCE_DIR) + "/socs/schema.json");
+  std::ifstream in(repository_path("socs/schema.json"));
   const json schema = json::parse(in);
   for (const Description& entry : descriptions()) {
     check_schema(schema, schema, json::parse(*entry.json), std::string(entry.name));

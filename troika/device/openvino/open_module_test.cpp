@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include "tests/repository.h"
 #include "troika/device/openvino/openvino_device.h"
 
 namespace troika::device::openvino {
@@ -20,7 +21,7 @@ TEST(OpenModule, SaysWhatIsMissing) {
 
 TEST(OpenModule, RefusesAFileThatIsNoModule) {
   OpenVinoOptions options;
-  options.module_path = TROIKA_SOURCE_DIR "/README.md";
+  options.module_path = repository_path("README.md");
   auto device = open(options);
   ASSERT_FALSE(device.has_value());
   EXPECT_EQ(device.error().code, ErrorCode::kNotFound);

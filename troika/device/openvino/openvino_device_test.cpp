@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/repository.h"
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/device/openvino/program_rig.h"
 #include "troika/model/model.h"
@@ -225,7 +226,7 @@ TEST_F(OpenVinoDeviceTest, WindowsOfATensorGoThroughMemory) {
 // Every stage of whole models, and all of a layer at once.
 TEST_F(OpenVinoDeviceTest, StagesOfModelsOfOddShapes) {
   size_t models = 0;
-  for (const auto& file : std::filesystem::directory_iterator(TROIKA_SOURCE_DIR "/tests/models")) {
+  for (const auto& file : std::filesystem::directory_iterator(repository_path("tests/models"))) {
     SCOPED_TRACE(file.path().filename());
     auto loaded = model::Model::load(file.path());
     ASSERT_TRUE(loaded.has_value());
@@ -247,7 +248,7 @@ TEST_F(OpenVinoDeviceTest, StagesOfModelsOfOddShapes) {
 }
 
 TEST_F(OpenVinoDeviceTest, StagesOfTheDefaultModel) {
-  auto loaded = model::Model::load(TROIKA_SOURCE_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf");
+  auto loaded = model::Model::load(repository_path("models/SmolLM2-135M-Instruct.Q4_1.gguf"));
   ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
   const auto graph = graph::build(*loaded);
   ASSERT_TRUE(graph.has_value());

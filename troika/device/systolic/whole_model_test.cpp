@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "tests/repository.h"
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/device/systolic/systolic_device.h"
 #include "troika/graph/graph.h"
@@ -138,7 +139,7 @@ class WholeModel : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(WholeModel, GivesWhatTheCpuGivesUpToFp16) {
   const bool is_trained = std::string_view(GetParam()).starts_with("models/");
-  const std::string path = std::string(TROIKA_SOURCE_DIR) + "/" + GetParam();
+  const std::string path = repository_path(GetParam());
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
   const auto model = model::Model::load(path);
   ASSERT_TRUE(model.has_value()) << model.error().message;

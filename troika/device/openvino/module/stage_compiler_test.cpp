@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/repository.h"
 #include "troika/device/openvino/module/graph_task.h"
 #include "troika/device/openvino/program_rig.h"
 #include "troika/model/model.h"
@@ -16,7 +17,7 @@ using testing::Rig;
 class StageCompilerTest : public ::testing::Test {
  protected:
   StageCompilerTest()
-      : model_(*model::Model::load(TROIKA_SOURCE_DIR "/tests/models/q4_1-like-default.gguf")),
+      : model_(*model::Model::load(repository_path("tests/models/q4_1-like-default.gguf"))),
         graph_(*graph::build(model_)) {
     OpenVinoOptions options;
     options.plugin = Plugin::kCpu;
