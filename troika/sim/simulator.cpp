@@ -55,8 +55,7 @@ Status check(const Schedule& schedule) {
             schedule.waits.size()) {
       return fail("no such waits");
     }
-    for (int32_t w = 0; w < task.n_waits; ++w) {
-      const int32_t other = schedule.waits[static_cast<size_t>(task.first_wait + w)];
+    for (const int32_t other : schedule.waits_of(task)) {
       if (other < 0 || static_cast<size_t>(other) >= i) {
         return fail("waits for a task that is not earlier");
       }
@@ -108,8 +107,7 @@ void Simulator::take_next(const Schedule& schedule, size_t device) {
 }
 
 bool Simulator::waits_done(const Schedule& schedule, const Task& task) const {
-  for (int32_t w = 0; w < task.n_waits; ++w) {
-    const int32_t other = schedule.waits[static_cast<size_t>(task.first_wait + w)];
+  for (const int32_t other : schedule.waits_of(task)) {
     if (done_[static_cast<size_t>(other)] == 0) return false;
   }
   return true;

@@ -33,6 +33,12 @@ struct Schedule {
   std::vector<int32_t> waits;  // earlier tasks
   // GB/s that a set of devices reaches together, by mask; empty: as much as they ask for.
   std::vector<double> shared_gbps;
+
+  // Of a task that passed check().
+  std::span<const int32_t> waits_of(const Task& task) const {
+    return std::span(waits).subspan(static_cast<size_t>(task.first_wait),
+                                    static_cast<size_t>(task.n_waits));
+  }
 };
 
 // kInvalidData naming the task: an unknown device, a wait for a task that is not earlier, a time
