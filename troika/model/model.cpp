@@ -155,7 +155,9 @@ Result<Model> Model::load(const ByteSource& source, const std::string& path,
     RETURN_IF_ERROR(state->read_metadata(source, header, options.weights));
     tensors = std::move(header.tensors);
   }
-  if (options.weights) {
+  if (options.weights && options.sizes_only) {
+    state->pool = WeightPool::outline(tensors);
+  } else if (options.weights) {
     ASSIGN_OR_RETURN(state->pool,
                      WeightPool::read(source, tensors, options.threads, options.progress));
     RETURN_IF_ERROR(read_rope_factors(state->pool, state->hyper_parameters));

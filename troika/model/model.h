@@ -18,7 +18,9 @@ namespace troika::model {
 
 struct LoadOptions {
   bool weights = true;  // false: header, tokenizer and template only (inspect, tokenize)
-  int threads = 1;      // threads that read and check weights
+  // Of the weights names, types and sizes only: enough to plan a pass, not to run one.
+  bool sizes_only = false;
+  int threads = 1;  // threads that read and check weights
   // Called from the loading thread with bytes done and in all; false cancels the load.
   std::function<bool(uint64_t, uint64_t)> progress;
 };

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "troika/model/byte_source.h"
 #include "troika/model/gguf_writer.h"
 #include "troika/model/hyper_parameters.h"
 #include "troika/model/output_file.h"
@@ -219,7 +220,38 @@ class TensorWriter {
   uint64_t data_offset_;
 };
 
+// A file of which only the header can be read.
+class HeaderSource final : public ByteSource {
+ public:
+  HeaderSource(std::vector<std::byte> header, uint64_t data_bytes)
+      : header_(std::move(header)), size_(header_.size() + data_bytes) {}
+
+  uint64_t size() const override { return size_; }
+  Status read(uint64_t offset, std::span<std::byte> out) const override {
+    if (offset > size_ || out.size() > size_ - offset) {
+      return make_error(ErrorCode::kIo, "an outline ends before byte {}", offset + out.size());
+    }
+    std::fill(out.begin(), out.end(), std::byte{0});
+    if (offset >= header_.size()) return {};
+    const size_t n = std::min<uint64_t>(out.size(), header_.size() - offset);
+    std::copy_n(header_.begin() + static_cast<std::ptrdiff_t>(offset), n, out.begin());
+    return {};
+  }
+
+ private:
+  std::vector<std::byte> header_;
+  uint64_t size_;
+};
+
 }  // namespace
+
+Result<Model> outline_model(const SynthOptions& options) {
+  ASSIGN_OR_RETURN(const GgufWriter gguf, layout(options, true));
+  const HeaderSource source(gguf.header(), gguf.data_bytes());
+  LoadOptions load;
+  load.sizes_only = true;
+  return Model::load(source, options.shape.name, load);
+}
 
 Result<uint64_t> synthetic_model_bytes(const SynthOptions& options) {
   ASSIGN_OR_RETURN(const GgufWriter gguf, layout(options, false));

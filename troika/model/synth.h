@@ -7,6 +7,7 @@
 #include <string>
 
 #include "troika/base/result.h"
+#include "troika/model/model.h"
 #include "troika/model/model_shape.h"
 #include "troika/model/weight_mix.h"
 
@@ -26,5 +27,9 @@ Result<uint64_t> synthetic_model_bytes(const SynthOptions& options);
 
 // Needs little memory whatever the size. Nothing is left behind on failure.
 Status write_synthetic_model(const std::string& path, const SynthOptions& options);
+
+// The model that would be read from such a file, without weights' data (LoadOptions::sizes_only):
+// what a pass of it costs can be planned without writing it.
+Result<Model> outline_model(const SynthOptions& options);
 
 }  // namespace troika::model

@@ -159,6 +159,22 @@ TEST_F(Synth, TokenizerEncodesAnyText) {
   EXPECT_FALSE(model->chat_template_source().empty());
 }
 
+TEST_F(Synth, AnOutlineIsTheModelWithoutData) {
+  const SynthOptions options = tiny(TensorType::kQ4_0);
+  const auto outline = outline_model(options);
+  ASSERT_TRUE(outline.has_value()) << outline.error().message;
+  ASSERT_TRUE(write_synthetic_model(path_, options).has_value());
+  const auto model = Model::load(path_);
+  ASSERT_TRUE(model.has_value());
+  EXPECT_EQ(outline->fingerprint(), model->fingerprint());
+  ASSERT_EQ(outline->weights().size(), model->weights().size());
+  for (size_t i = 0; i < model->weights().size(); ++i) {
+    EXPECT_EQ(outline->weights()[i].name, model->weights()[i].name);
+    EXPECT_EQ(outline->weights()[i].bytes(), model->weights()[i].bytes());
+    EXPECT_EQ(outline->weights()[i].data, nullptr);
+  }
+}
+
 TEST_F(Synth, CancelLeavesNothing) {
   SynthOptions options = tiny(TensorType::kF32);
   options.progress = [](uint64_t done, uint64_t all) { return done * 2 < all; };

@@ -142,6 +142,20 @@ uint64_t aligned(uint64_t n) {
 
 }  // namespace
 
+WeightPool WeightPool::outline(const std::vector<GgufTensor>& tensors) {
+  WeightPool pool;
+  pool.weights_.reserve(tensors.size());
+  for (const GgufTensor& t : tensors) {
+    const auto cols = static_cast<int64_t>(t.dims[0]);
+    const auto rows = static_cast<int64_t>(t.dims.size() > 1 ? t.dims[1] : 1);
+    pool.weights_.push_back({t.name, static_cast<TensorType>(t.type_id), rows, cols, nullptr});
+  }
+  for (size_t i = 0; i < pool.weights_.size(); ++i) {
+    pool.by_name_.emplace(pool.weights_[i].name, i);
+  }
+  return pool;
+}
+
 Result<WeightPool> WeightPool::read(const ByteSource& source,
                                     const std::vector<GgufTensor>& tensors, int threads,
                                     const std::function<bool(uint64_t, uint64_t)>& progress) {

@@ -48,6 +48,9 @@ class WeightPool {
                                  int threads,
                                  const std::function<bool(uint64_t, uint64_t)>& progress);
 
+  // The same weights without their data, which is nullptr.
+  static WeightPool outline(const std::vector<GgufTensor>& tensors);
+
   const std::vector<Weight>& weights() const { return weights_; }
   const Weight* find(std::string_view name) const;
 

@@ -12,7 +12,8 @@ using graph::OpKind;
 
 struct Rows {
   int64_t count = 0;
-  double keys = 0;  // that a row sees, in the mean
+  double keys = 0;     // that a row sees, in the mean
+  int64_t padded = 0;  // that a product computes
 };
 
 Rows rows_of(const plan::TaskList& list, const plan::Task& task, const LoweredOptions& options) {
@@ -26,14 +27,20 @@ Rows rows_of(const plan::TaskList& list, const plan::Task& task, const LoweredOp
   const double keys =
       static_cast<double>(options.depth + begin) + (static_cast<double>(count) + 1) / 2;
   if (task.stage == graph::Stage::kHead) count = std::min(options.logit_rows, list.rows);
-  return {count, keys};
+  return {count, keys, std::max(count, task.program.max_rows)};
 }
 
 // Adds up what the operators of one task need on its device, each by itself.
 class TaskCost {
  public:
-  TaskCost(const graph::Graph& graph, const cost::CostModel& cost, size_t device, Rows rows)
-      : graph_(graph), cost_(cost), device_(device), rows_(rows) {}
+  TaskCost(const graph::Graph& graph, const cost::CostModel& cost, size_t device, Rows rows,
+           bool input_stationary, const LoweredOptions& options)
+      : graph_(graph),
+        cost_(cost),
+        device_(device),
+        rows_(rows),
+        input_stationary_(input_stationary),
+        options_(options) {}
 
   // False if the device cannot have it.
   bool add(OpId id) {
@@ -60,8 +67,10 @@ class TaskCost {
     double bytes = 0;
     const auto add = [&](graph::TensorId id) {
       const graph::Tensor& tensor = graph_.tensor(id);
-      bytes += static_cast<double>(tensor.width * graph::dtype_bytes(tensor.type)) *
-               static_cast<double>(rows_.count);
+      const double element_bytes = options_.activation_bits > 0
+                                       ? options_.activation_bits / 8
+                                       : static_cast<double>(graph::dtype_bytes(tensor.type));
+      bytes += static_cast<double>(tensor.width) * element_bytes * static_cast<double>(rows_.count);
     };
     for (const graph::TensorId input : op.inputs) add(input);
     add(op.output);
@@ -71,11 +80,15 @@ class TaskCost {
   std::optional<cost::Estimate> product(OpId id) const {
     const Op& op = graph_.op(id);
     cost::Product product;
-    product.m = rows_.count;
+    product.m = rows_.padded;
+    product.weight_stationary = !input_stationary_;
     product.n = graph_.tensor(op.output).width;
     product.k = graph_.tensor(op.inputs[0]).width;
-    product.weight_bits = 8 * static_cast<double>(graph::weight_bytes(graph_, id)) /
-                          (static_cast<double>(product.n) * static_cast<double>(product.k));
+    product.weight_bits =
+        options_.weight_bits > 0
+            ? options_.weight_bits
+            : 8 * static_cast<double>(graph::weight_bytes(graph_, id)) /
+                  (static_cast<double>(product.n) * static_cast<double>(product.k));
     for (const std::string_view type : soc::types_near(product.weight_bits)) {
       product.type = type;
       if (auto estimate = cost_.product(device_, product)) return estimate;
@@ -96,6 +109,8 @@ class TaskCost {
   const cost::CostModel& cost_;
   size_t device_;
   Rows rows_;
+  bool input_stationary_;
+  const LoweredOptions& options_;
   double work_us_ = 0;
   double bytes_ = 0;
 };
@@ -157,7 +172,8 @@ Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel
                         from.device, options.devices.size());
     }
     const size_t device = options.devices[static_cast<size_t>(from.device)];
-    TaskCost work(list.cut->graph, cost, device, rows_of(list, from, options));
+    TaskCost work(list.cut->graph, cost, device, rows_of(list, from, options),
+                  from.program.input_stationary, options);
     for (const OpId op : from.program.ops) {
       if (work.add(op)) continue;
       return make_error(ErrorCode::kUnsupported, "{} cannot have {} of task {}",

@@ -28,10 +28,13 @@ struct LoweredOptions {
   int64_t depth = 0;       // tokens of the sequence before the pass
   int64_t logit_rows = 1;  // rows whose logits are wanted
   Sync sync = Sync::kQueue;
+  double weight_bits = 0;      // stored for each weight of a product; 0: as in the model's file
+  double activation_bits = 0;  // of each element; 0: as in the graph
 };
 
-// Task i of the schedule is task i of the list. kUnsupported naming a task that its device cannot
-// have.
+// Task i of the schedule is task i of the list. Products have the rows that their kernel is
+// compiled for, padding included, and hold the operand in place that the plan says. kUnsupported
+// naming a task that its device cannot have.
 Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel& cost,
                                const LoweredOptions& options);
 

@@ -1,0 +1,53 @@
+// A cost model as a pass sees it: operators in a chain, on the paths that a request allows, and the
+// devices' facts as lowering wants them.
+#pragma once
+
+#include <vector>
+
+#include "troika/cost/cost_model.h"
+#include "troika/device/device.h"
+#include "troika/planner/model_plan.h"
+
+namespace troika::planner {
+
+// The same costs without what an operator pays for running by itself, and without products that
+// round activations unless that is allowed. Borrows the model.
+class ChainCost final : public cost::CostModel {
+ public:
+  ChainCost(const cost::CostModel& cost, bool integer_activations)
+      : cost_(cost), integers_(integer_activations) {}
+
+  std::span<const cost::DeviceFacts> devices() const override { return cost_.devices(); }
+  std::optional<cost::Estimate> product(size_t device,
+                                        const cost::Product& product) const override {
+    auto estimate = cost_.product(device, product);
+    if (estimate && estimate->integer && !integers_) return std::nullopt;
+    if (estimate) estimate->fixed_us = 0;
+    return estimate;
+  }
+  std::optional<cost::Estimate> attention(size_t device, double macs, double bytes) const override {
+    return cost_.attention(device, macs, bytes);
+  }
+  cost::Estimate elementwise(size_t device, double bytes) const override {
+    return cost_.elementwise(device, bytes);
+  }
+  double shared_gbps(uint32_t devices) const override { return cost_.shared_gbps(devices); }
+  double join_us() const override { return cost_.join_us(); }
+  double blocking_join_us() const override { return cost_.blocking_join_us(); }
+  double launch_us(size_t device, bool drained) const override {
+    return cost_.launch_us(device, drained);
+  }
+  double build_us(size_t device, int64_t rows) const override {
+    return cost_.build_us(device, rows);
+  }
+
+ private:
+  const cost::CostModel& cost_;
+  bool integers_;
+};
+
+// The request's, or by the facts of the cost model: static devices take rows for which they have
+// graphs, and one row if they compute that; what they write is contiguous.
+std::vector<device::DeviceInfo> infos_for(const cost::CostModel& cost, const PassRequest& request);
+
+}  // namespace troika::planner
