@@ -1,13 +1,16 @@
 // Whole answers of the `opencl` device in all its forms, alone and together with `cpu`: alone, what
-// it writes stays in its own memory; together, everything that the other reads is copied.
+// it writes stays in its own memory; together, everything that the other reads is copied. Copies
+// are made as early and as late as OpenCL allows.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "tests/repository.h"
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/device/opencl/opencl_device.h"
+#include "troika/device/opencl/testing/eager_driver.h"
 #include "troika/plan/default_plan.h"
 #include "troika/runtime/executor.h"
 
@@ -64,27 +67,34 @@ class OpenClAnswers : public ::testing::TestWithParam<std::tuple<const char*, Fo
     return device::opencl::open(options);
   }
 
-  // A prompt, a few tokens, a fork in the middle of a block, and both going on together.
-  Result<std::vector<float>> answer(const plan::Plan& plan, const Devices& devices) const {
+  // A prompt, a few tokens, a fork in the middle of a block, and both going on together; from that
+  // pass on, by the second plan.
+  using Some = std::span<const std::unique_ptr<device::Device>>;
+  Result<std::vector<float>> answer(const plan::Plan& plan, Some devices, const plan::Plan& later,
+                                    Some later_devices) const {
     device::SharedPool pool;
     ASSIGN_OR_RETURN(runtime::KvCache cache, runtime::KvCache::create(layout_, kContext, pool));
-    ASSIGN_OR_RETURN(const auto executor, runtime::Executor::create(
-                                              graph_, plan, devices, pool, cache,
-                                              {.max_logit_rows = kContext, .patience = kPatience}));
     std::vector<float> all;
+    const SequenceId a = cache.new_sequence();
+    const std::span<const model::TokenId> prompt = tokens_;
+    const runtime::ExecutorOptions options{.max_logit_rows = kContext, .patience = kPatience};
+    std::unique_ptr<runtime::Executor> executor;
     const auto run = [&](const runtime::Batch& batch) -> Status {
       ASSIGN_OR_RETURN(const runtime::Logits logits, executor->forward(batch));
       all.insert(all.end(), logits.data, logits.data + logits.rows * logits.n_vocab);
       return {};
     };
-    const std::span<const model::TokenId> prompt = tokens_;
-    const SequenceId a = cache.new_sequence();
+    ASSIGN_OR_RETURN(executor,
+                     runtime::Executor::create(graph_, plan, devices, pool, cache, options));
     RETURN_IF_ERROR(run({{{a, prompt.first(41), WantLogits::kAll}}}));
     for (size_t i = 41; i < 44; ++i) {
       RETURN_IF_ERROR(run({{{a, prompt.subspan(i, 1), WantLogits::kLast}}}));
     }
     ASSIGN_OR_RETURN(const SequenceId b, cache.fork(a, 43));
-    for (size_t i = 44; i < 47; ++i) {
+    ASSIGN_OR_RETURN(executor,
+                     runtime::Executor::create(graph_, later, later_devices, pool, cache, options));
+    RETURN_IF_ERROR(run({{{a, prompt.subspan(44, 1), WantLogits::kLast}}}));
+    for (size_t i = 45; i < 47; ++i) {
       RETURN_IF_ERROR(run({{{a, prompt.subspan(i, 1), WantLogits::kLast},
                             {b, prompt.subspan(i + 5, 2), WantLogits::kAll}}}));
     }
@@ -92,10 +102,19 @@ class OpenClAnswers : public ::testing::TestWithParam<std::tuple<const char*, Fo
     return all;
   }
 
+  Result<std::vector<float>> answer(const plan::Plan& plan, Some devices) const {
+    return answer(plan, devices, plan, devices);
+  }
+
   Result<std::vector<float>> reference() const {
     return answer(plan::single_device_plan(graph_, "cpu", kContext, "f32"), open_cpu());
   }
 
+  void SetUp() override {
+    if (std::get<1>(GetParam()).own_memory) driver_.emplace();
+  }
+
+  std::optional<device::opencl::EagerDriver> driver_;
   model::Model model_;
   graph::Graph graph_;
   std::vector<model::TokenId> tokens_;
@@ -151,6 +170,30 @@ TEST_P(OpenClAnswers, WithCpuGiveTheReferencesLogits) {
     EXPECT_LE(nmse(*got, *expected), kExactNmse);
     EXPECT_GT(devices[1]->stats().tasks, before);
   }
+  if (driver_) {
+    EXPECT_GT(driver_->late_copies(), 0);
+  }
+}
+
+// When the other device is lost: what it knew of the sequences lies in the pool, for each of them.
+TEST_P(OpenClAnswers, GoOnAloneWhatWasBegunWithCpu) {
+  auto opened = open_form();
+  if (!opened) GTEST_SKIP() << opened.error().message;
+  Devices both = open_cpu();
+  both.push_back(std::move(*opened));
+  const auto expected = reference();
+  ASSERT_TRUE(expected.has_value()) << expected.error().message;
+  const std::vector<device::DeviceInfo> infos = {both[0]->info(), both[1]->info()};
+  const std::vector<plan::DeviceRates> rates = {{1, 1}, {1, 1}};
+  plan::DefaultPlanOptions options;
+  options.max_rows = kContext;
+  options.split = *plan::parse_split("paired:50/50", infos.size());
+  const plan::Plan together = plan::default_plan(graph_, infos, rates, options);
+  const plan::Plan after = plan::single_device_plan(graph_, infos[1].name, kContext, "f32");
+  const auto got = answer(together, both, after, Some(both).last(1));
+  ASSERT_TRUE(got.has_value()) << got.error().message;
+  ASSERT_EQ(got->size(), expected->size());
+  EXPECT_LE(nmse(*got, *expected), kExactNmse);
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, OpenClAnswers,

@@ -7,9 +7,11 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <random>
 
 #include "tests/repository.h"
+#include "troika/device/opencl/testing/eager_driver.h"
 #include "troika/device/registry/registry.h"
 #include "troika/plan/testing/random_plan.h"
 #include "troika/runtime/executor.h"
@@ -34,14 +36,21 @@ constexpr const char* kModels[] = {
     "q6_k-odd-heads.gguf",  "q8_0-one-head.gguf",
 };
 
+// PoCL compiles kernels when they first run.
+constexpr Duration kPatience = std::chrono::seconds(100);
+
 struct Case {
   const char* model;
   const char* devices;
   int plans;
+  // Devices that can compute in memory of their own, on a driver that copies as early and as late
+  // as it may.
+  bool own_memory = false;
 };
 
 std::string name_of(const ::testing::TestParamInfo<Case>& info) {
   std::string name = std::string(info.param.model) + "_" + info.param.devices;
+  if (info.param.own_memory) name += "_own";
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }
@@ -79,9 +88,9 @@ class RandomPlans : public ::testing::TestWithParam<Case> {
                                     const std::vector<model::TokenId>& two, int64_t first_piece) {
     device::SharedPool pool;
     ASSIGN_OR_RETURN(runtime::KvCache cache, runtime::KvCache::create(layout_, kContext, pool));
-    ASSIGN_OR_RETURN(const auto executor,
-                     runtime::Executor::create(graph_, plan, devices, pool, cache,
-                                               {.max_logit_rows = kContext}));
+    ASSIGN_OR_RETURN(const auto executor, runtime::Executor::create(
+                                              graph_, plan, devices, pool, cache,
+                                              {.max_logit_rows = kContext, .patience = kPatience}));
     const SequenceId a = cache.new_sequence();
     const SequenceId b = cache.new_sequence();
     const auto first = static_cast<size_t>(first_piece);
@@ -127,7 +136,11 @@ TEST_P(RandomPlans, GiveTheReferencesLogits) {
   portable.kernels = "portable";
   const auto reference = device::open_devices("cpu", portable);
   ASSERT_TRUE(reference.has_value());
-  const auto devices = device::open_devices(GetParam().devices, {});
+  std::optional<device::opencl::EagerDriver> driver;
+  device::OpenOptions options;
+  options.own_memory = GetParam().own_memory;
+  if (options.own_memory) driver.emplace();
+  const auto devices = device::open_devices(GetParam().devices, options);
   if (!devices) GTEST_SKIP() << devices.error().message;
   std::vector<std::string> names;
   bool exact = true;
@@ -173,6 +186,10 @@ std::vector<Case> cases() {
     // Compiling takes most of the time.
     all.push_back({model, "cpu@0,openvino@0", 4});
     all.push_back({model, "cpu@0,openvino@0,systolic@0", 2});
+    all.push_back({model, "cpu@0,opencl@0", plan_count(10)});
+    all.push_back({model, "cpu@0,opencl@0", plan_count(20), true});
+    all.push_back({model, "opencl@0,systolic@0", plan_count(10), true});
+    all.push_back({model, "cpu@0,opencl@0,openvino@0", 2, true});
   }
   return all;
 }

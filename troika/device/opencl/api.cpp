@@ -35,8 +35,8 @@ Loaded load() {
   return loaded;
 }
 
-const Loaded& loaded_once() {
-  static const Loaded loaded = load();
+Loaded& loaded_once() {
+  static Loaded loaded = load();
   return loaded;
 }
 
@@ -76,6 +76,8 @@ Result<const Api*> load_api() {
 }
 
 const Api& api() { return loaded_once().api; }
+
+void replace_api(const Api& replacement) { loaded_once().api = replacement; }
 
 std::string error_name(cl_int code) {
   for (const CodeName& known : kCodeNames) {

@@ -64,6 +64,8 @@ struct Api {
 Result<const Api*> load_api();
 // After a load that succeeded.
 const Api& api();
+// For tests: another driver behind the same functions. Not while a device is open.
+void replace_api(const Api& replacement);
 
 // "CL_OUT_OF_RESOURCES (-5)".
 std::string error_name(cl_int code);

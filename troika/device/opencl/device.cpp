@@ -137,38 +137,6 @@ bool OpenClDevice::tiles_weights() const {
          (session_.facts.matrix_units || session_.tile_weights);
 }
 
-Status OpenClDevice::tune_one(const Step& step) {
-  KernelSet::OneProduct product{0, step.products[0].slice.k, step.silu != nullptr};
-  for (const Product& one : step.products) product.outputs += one.slice.n;
-  return tuner_.tune_one(product);
-}
-
-Status OpenClDevice::warm(const Step& step, int64_t max_rows) {
-  if (step.kind == StepKind::kProducts) {
-    const model::TensorType type = step.op->weight->type;
-    if (session_.device_class == DeviceClass::kGpu) {
-      RETURN_IF_ERROR(tuner_.tune(type, step.products[0].slice.n, step.products[0].slice.k));
-    }
-    const bool is_tiled = step.products[0].weight->tiled;
-    if (is_tiled && session_.facts.matrix_units) RETURN_IF_ERROR(tune_one(step));
-    for (const int64_t rows : {int64_t{1}, max_rows}) {
-      if (session_.device_class == DeviceClass::kHost) {
-        RETURN_IF_ERROR(kernels_.host_product(type, KernelSet::host_rows(rows)));
-      } else if (rows <= kMostFewRows) {
-        const bool gated = step.silu != nullptr;
-        RETURN_IF_ERROR(
-            kernels_.few_product(type, kernels_.few_shape(type, rows, gated), gated, is_tiled));
-      } else {
-        RETURN_IF_ERROR(kernels_.many_product(
-            type, kernels_.many_shape(type, rows, step.products[0].weight->n), is_tiled));
-      }
-    }
-  } else if (step.op->kind == OpKind::kEmbed) {
-    RETURN_IF_ERROR(kernels_.embed(step.op->weight->type, step.weight->tiled));
-  }
-  return {};
-}
-
 // In double on the host: single precision is not enough for the angles of later tokens, and not
 // every GPU has double.
 Status OpenClDevice::put_rope_table(const Step& step, const OpenClKernel& kernel,
@@ -206,7 +174,7 @@ Status OpenClDevice::begin(const OpenClKernel& kernel, const Bindings& bindings)
   const auto start = [&]() -> Status {
     // A driver may read what is to be copied in at once, though the queue has not come to it; what
     // an earlier task copies out to the same place must be there by then.
-    if (session_.own_memory && !kernel.crossings.sole_device) {
+    if (session_.own_memory && !kernel.crossings.sole_device && begun_.size() > 1) {
       RETURN_IF_ERROR(check_call("clFinish", api().Finish(session_.queue.get())));
     }
     RETURN_IF_ERROR(batch_data_.put(*bindings.batch));

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 
 #include "troika/device/opencl/opencl_device.h"
 #include "troika/device/opencl/step_runner.h"
@@ -45,6 +46,8 @@ class OpenClDevice final : public QueuedDevice {
   Status tune_one(const Step& step);
   // Has the kernels of a step compiled for one row and for the most.
   Status warm(const Step& step, int64_t max_rows);
+  Status warm_rows(const Step& step);
+  Status warm_kernel(const Result<cl_kernel>& kernel, int64_t local);
   Status begin(const OpenClKernel& kernel, const Bindings& bindings);
   Status put_rope_table(const Step& step, const OpenClKernel& kernel, const Bindings& bindings,
                         Begun& begun);
@@ -62,6 +65,7 @@ class OpenClDevice final : public QueuedDevice {
   Scratch scratch_;
   BatchData batch_data_;
   std::deque<Begun> begun_;
+  std::set<cl_kernel> launched_;  // a processor's, by compile()
   std::atomic<int64_t> copies_{0};
   std::atomic<int64_t> copy_bytes_{0};
   std::atomic<int64_t> weight_bytes_{0};

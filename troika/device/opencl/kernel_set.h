@@ -58,6 +58,11 @@ constexpr size_t kMostProducts = 3;
 // Products of more rows than this go through local memory.
 constexpr int64_t kMostFewRows = 16;
 
+// Work-items of a group where each does little; outputs of a group of a processor's products: one
+// after the other, few enough to share out.
+constexpr int64_t kItemGroup = 64;
+constexpr int64_t kHostGroup = 16;
+
 // One device's kernels. One thread at a time.
 class KernelSet {
  public:

@@ -44,11 +44,11 @@ class Mirrors {
   Status upload(const Rows& rows);
   Status download(const Rows& rows);
 
-  // How many copies of blocks the mirror of the block at `address` has made up for, and whether its
-  // keys and values are ahead of the pool's.
+  // Of the cache at `address`, where this is the only device: how many copies of its blocks have
+  // been made up for, and which of its blocks the device has; the pool may be behind in those.
   struct KvState {
     size_t copies_seen = 0;
-    bool resident = false;
+    std::vector<bool> resident;
   };
   Result<KvState*> kv_state(const std::byte* address);
 

@@ -7,9 +7,6 @@ namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Outputs of a work-group of a processor: one after the other, few enough to share out.
-constexpr int64_t kHostGroup = 16;
-
 // Whether rows of x can be read four floats at a time.
 bool is_aligned(const View& x) { return x.begin % 4 == 0 && x.stride % 4 == 0; }
 

@@ -8,8 +8,6 @@ namespace {
 using graph::Op;
 using graph::OpKind;
 
-// Work-items of a group where each does little.
-constexpr int64_t kItemGroup = 64;
 // As kernels/attention.cl and kernels/rows.cl have them.
 constexpr size_t kAttentionGroup = 256;
 constexpr size_t kNormGroup = 256;

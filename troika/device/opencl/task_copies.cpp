@@ -57,15 +57,13 @@ TaskCopies::Heads TaskCopies::kv_heads(const Op& op) {
   return {first, last - first + 1};
 }
 
-// Blocks that neighbour each other go together. `end_shift`: tokens of the pass itself, for a
-// reader whose keys others wrote.
-Status TaskCopies::upload_kv(const Op& op, int64_t end_shift) {
+// Blocks that neighbour each other go together.
+Status TaskCopies::upload_kv(const Op& op) {
   const KvLayout& layout = batch_.kv_layout;
   const int64_t block_bytes = layout.block_elements() * kv_type_bytes(layout.type);
   const Heads heads = kv_heads(op);
   for (const SequenceView& sequence : batch_.sequences) {
-    const int64_t blocks =
-        blocks_for(sequence.first_position + std::min(end_shift, sequence.n_rows));
+    const int64_t blocks = blocks_for(sequence.first_position + sequence.n_rows);
     for (int64_t begin = 0; begin < blocks;) {
       int64_t end = begin + 1;
       while (end < blocks && sequence.block_table[end] == sequence.block_table[end - 1] + 1) ++end;
@@ -108,32 +106,17 @@ Status TaskCopies::download_kv(const Op& op) {
   return {};
 }
 
-// What the sequences hold from before this device was the only one.
-Status TaskCopies::upload_history() {
-  const KvLayout& layout = batch_.kv_layout;
-  Op op;
-  op.kind = OpKind::kKvWrite;
-  op.heads.n_heads = layout.n_kv_heads;
-  for (int64_t layer = 0; layer < layout.n_layers; ++layer) {
-    op.layer = static_cast<int32_t>(layer);
-    RETURN_IF_ERROR(upload_kv(op, 0));
-  }
-  return {};
-}
-
-// Copies of blocks that were made in the pool's memory are repeated in the device's own.
-Status TaskCopies::catch_up() {
-  ASSIGN_OR_RETURN(Mirrors::KvState* const state, mirrors_.kv_state(batch_.kv));
-  if (!state->resident) {
-    RETURN_IF_ERROR(upload_history());
-    state->resident = true;
-    state->copies_seen = batch_.kv_copies.size();
-  }
+// Copies of blocks that were made in the pool's memory are repeated in the device's own. Where the
+// device does not have what was copied, the pool does.
+Status TaskCopies::repeat_copies(Mirrors::KvState& state) {
   const KvLayout& layout = batch_.kv_layout;
   const int64_t bytes = layout.block_elements() * kv_type_bytes(layout.type);
   ASSIGN_OR_RETURN(const Place place, mirrors_.find(batch_.kv));
-  for (; state->copies_seen < batch_.kv_copies.size(); ++state->copies_seen) {
-    const KvBlockCopy& copy = batch_.kv_copies[state->copies_seen];
+  for (; state.copies_seen < batch_.kv_copies.size(); ++state.copies_seen) {
+    const KvBlockCopy& copy = batch_.kv_copies[state.copies_seen];
+    const bool has = state.resident[static_cast<size_t>(copy.from)];
+    state.resident[static_cast<size_t>(copy.to)] = has;
+    if (!has) continue;
     for (int64_t head = 0; head < 2 * layout.n_layers * layout.n_kv_heads; ++head) {
       const int64_t base = place.offset + head * layout.head_bytes();
       RETURN_IF_ERROR(
@@ -147,6 +130,40 @@ Status TaskCopies::catch_up() {
   return {};
 }
 
+// Of all layers and heads.
+Status TaskCopies::upload_blocks(int64_t begin, int64_t end) {
+  const KvLayout& layout = batch_.kv_layout;
+  const int64_t bytes = layout.block_elements() * kv_type_bytes(layout.type);
+  for (int64_t head = 0; head < 2 * layout.n_layers * layout.n_kv_heads; ++head) {
+    std::byte* data = batch_.kv + head * layout.head_bytes() + begin * bytes;
+    RETURN_IF_ERROR(mirrors_.upload({data, bytes, bytes, end - begin}));
+  }
+  return {};
+}
+
+// What the sequences of the pass hold from before this device was the only one. What they get in
+// the pass, it writes itself.
+Status TaskCopies::upload_missing(Mirrors::KvState& state) {
+  for (const SequenceView& sequence : batch_.sequences) {
+    const int64_t held = blocks_for(sequence.first_position);
+    const int64_t blocks = blocks_for(sequence.first_position + sequence.n_rows);
+    for (int64_t i = 0; i < blocks; ++i) {
+      const int64_t block = sequence.block_table[i];
+      const auto at = static_cast<size_t>(block);
+      if (i < held && !state.resident[at]) RETURN_IF_ERROR(upload_blocks(block, block + 1));
+      state.resident[at] = true;
+    }
+  }
+  return {};
+}
+
+Status TaskCopies::catch_up() {
+  ASSIGN_OR_RETURN(Mirrors::KvState* const state, mirrors_.kv_state(batch_.kv));
+  state->resident.resize(static_cast<size_t>(batch_.kv_layout.n_blocks), false);
+  RETURN_IF_ERROR(repeat_copies(*state));
+  return upload_missing(*state);
+}
+
 Status TaskCopies::before() {
   if (!mirrors_.own_memory()) return {};
   for (const size_t input : crossings_.inputs) {
@@ -156,9 +173,10 @@ Status TaskCopies::before() {
   const bool uses_kv = !crossings_.kv_reads.empty() || !crossings_.kv_writes.empty();
   if (!uses_kv) return {};
   if (crossings_.sole_device) return catch_up();
-  for (const Op* op : crossings_.kv_reads) {
-    RETURN_IF_ERROR(upload_kv(*op, std::numeric_limits<int64_t>::max()));
-  }
+  // From here on the pool has all of the cache.
+  ASSIGN_OR_RETURN(Mirrors::KvState* const state, mirrors_.kv_state(batch_.kv));
+  state->resident.clear();
+  for (const Op* op : crossings_.kv_reads) RETURN_IF_ERROR(upload_kv(*op));
   return {};
 }
 

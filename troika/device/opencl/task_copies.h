@@ -45,9 +45,11 @@ class TaskCopies {
     int64_t count = 0;
   };
   static Heads kv_heads(const graph::Op& op);
-  Status upload_kv(const graph::Op& op, int64_t end_shift);
+  Status upload_kv(const graph::Op& op);
   Status download_kv(const graph::Op& op);
-  Status upload_history();
+  Status repeat_copies(Mirrors::KvState& state);
+  Status upload_missing(Mirrors::KvState& state);
+  Status upload_blocks(int64_t begin, int64_t end);
   Status catch_up();
 
   Mirrors& mirrors_;

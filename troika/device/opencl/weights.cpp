@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "troika/model/k_quants.h"
+
 namespace troika::device::opencl {
 namespace {
 
@@ -17,8 +19,17 @@ constexpr int64_t kWordBytes = 4;
 constexpr int64_t kTileRows = 16;
 constexpr int64_t kTileBlocks = 4;
 
+constexpr int64_t kSuperBlocks = 8;   // of 32 weights in a block of K-quants
+constexpr int64_t kSuperScales = 20;  // bytes that packed.cl has for its scales
+
+bool is_super(TensorType type) { return type == TensorType::kQ4_K || type == TensorType::kQ6_K; }
+// Bytes for each 32 weights; not of K-quants, which have kSuperScales for 256.
 int64_t scale_bytes(TensorType type) { return type == TensorType::kQ4_1 ? 4 : 2; }
-int64_t quant_bytes(TensorType type) { return model::traits(type).block_bytes - scale_bytes(type); }
+int64_t quant_bytes(TensorType type) {
+  if (type == TensorType::kQ4_K) return kBlock / 2;
+  if (type == TensorType::kQ6_K) return kBlock;
+  return model::traits(type).block_bytes - scale_bytes(type);
+}
 
 bool is_plain(TensorType type) { return model::traits(type).block_weights == 1; }
 
@@ -38,6 +49,44 @@ void pack_block(TensorType type, const std::byte* block, std::byte* quants, std:
   if (type != TensorType::kQ8_0) return pack_nibbles(block + head, quants);
   constexpr std::byte kSign{128};
   for (int64_t i = 0; i < kBlock; ++i) quants[i] = block[head + i] ^ kSign;
+}
+
+std::byte nibble_pair(uint32_t first, uint32_t second) {
+  return static_cast<std::byte>(first | second << 4);
+}
+
+// 8 chunks of 16 bytes, and their scales.
+void pack_q4_k(const std::byte* block, std::byte* quants, std::byte* scales) {
+  using model::Q4KBlock;
+  constexpr int kQuants = Q4KBlock::kScales + 12;
+  for (int i = 0; i < Q4KBlock::kParts * static_cast<int>(kBlock) / 2; ++i) {
+    const int chunk = i / 16;
+    const std::byte* from = block + kQuants + chunk / 2 * kBlock + i % 16 * 2;
+    const auto nibble = [&](int at) {
+      return std::to_integer<uint32_t>(from[at] >> (chunk % 2 * 4)) & 15u;
+    };
+    quants[i] = nibble_pair(nibble(0), nibble(1));
+  }
+  std::memcpy(scales, block, Q4KBlock::kScales);  // d and dmin
+  model::SixBits factors{};
+  model::SixBits minima{};
+  model::unpack_scales(block + Q4KBlock::kScales, factors, minima);
+  for (size_t i = 0; i < factors.size(); ++i) {
+    scales[Q4KBlock::kScales + 2 * i] = std::byte{factors[i]};
+    scales[Q4KBlock::kScales + 2 * i + 1] = std::byte{minima[i]};
+  }
+}
+
+// 8 chunks of 32 bytes, and their scales.
+void pack_q6_k(const std::byte* block, std::byte* quants, std::byte* scales) {
+  using model::Q6KBlock;
+  for (int i = 0; i < model::kSuperBlock; ++i) {
+    const std::byte low = block[i / 128 * 64 + i % 64] >> (i % 128 / 64 * 4);
+    const std::byte high = block[Q6KBlock::kHigh + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2);
+    quants[i] = (low & std::byte{15}) | ((high & std::byte{3}) << 4);
+  }
+  std::memcpy(scales, block + Q6KBlock::kD, 2);
+  std::memcpy(scales + 2, block + Q6KBlock::kScales, Q6KBlock::kParts);
 }
 
 // As word_place() and scale_place() of packed.cl, in bytes.
@@ -79,11 +128,33 @@ std::vector<std::byte> gather(const WeightSlice& slice) {
   return bytes;
 }
 
+// Chunks row by row.
+PackedWeight pack_super(const WeightSlice& slice) {
+  const TensorType type = slice.weight->type;
+  const int64_t blocks = slice.k / model::kSuperBlock;
+  const int64_t quants = quant_bytes(type) * kSuperBlocks;
+  PackedWeight packed;
+  packed.scales = packed_scales(type, slice.n, slice.k);
+  packed.bytes.resize(static_cast<size_t>(packed_bytes(type, slice.n, slice.k)));
+  for (int64_t i = 0; i < slice.n; ++i) {
+    const std::byte* block = first_weight(slice) + i * slice.weight->row_bytes();
+    for (int64_t b = 0; b < blocks; ++b) {
+      const int64_t at = i * blocks + b;
+      std::byte* const to = packed.bytes.data() + at * quants;
+      std::byte* const scales = packed.bytes.data() + packed.scales + at * kSuperScales;
+      type == TensorType::kQ4_K ? pack_q4_k(block, to, scales) : pack_q6_k(block, to, scales);
+      block += model::traits(type).block_bytes;
+    }
+  }
+  return packed;
+}
+
 }  // namespace
 
 bool can_read(TensorType type) {
   constexpr TensorType kKnown[] = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16,
-                                   TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ8_0};
+                                   TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ8_0,
+                                   TensorType::kQ4_K, TensorType::kQ6_K};
   return std::find(std::begin(kKnown), std::end(kKnown), type) != std::end(kKnown);
 }
 
@@ -94,7 +165,9 @@ int64_t packed_scales(TensorType type, int64_t n, int64_t k) {
 
 int64_t packed_bytes(TensorType type, int64_t n, int64_t k) {
   if (is_plain(type)) return n * model::row_bytes(type, k);
-  return packed_scales(type, n, k) + n * (k / kBlock) * scale_bytes(type);
+  const int64_t scales = is_super(type) ? n * (k / kBlock / kSuperBlocks) * kSuperScales
+                                        : n * (k / kBlock) * scale_bytes(type);
+  return packed_scales(type, n, k) + scales;
 }
 
 bool can_tile(const WeightSlice& slice) {
@@ -105,6 +178,7 @@ bool can_tile(const WeightSlice& slice) {
 PackedWeight pack(const WeightSlice& slice, Order order) {
   const TensorType type = slice.weight->type;
   if (is_plain(type)) return {gather(slice), 0};
+  if (is_super(type)) return pack_super(slice);
   const Places places{slice.k / kBlock, quant_bytes(type), scale_bytes(type), order};
   PackedWeight packed;
   packed.scales = packed_scales(type, slice.n, slice.k);

@@ -79,6 +79,7 @@ Result<std::unique_ptr<Device>> open_opencl(const DeviceSpec& spec, const std::v
   opencl_options.instance = spec.instance;
   if (!spec.cores.empty()) opencl_options.cores = cores;
   opencl_options.cache_dir = options.program_cache_dir;
+  opencl_options.own_memory = options.own_memory;
   return opencl::open(opencl_options, clock);
 }
 

@@ -21,6 +21,9 @@ struct OpenOptions {
   std::string program_cache_dir;  // the same for small programs, whatever the model; empty: nowhere
   // Inputs of products are rounded to 8 bits, on devices that can.
   bool int8_activations = false;
+  // For tests: devices that could compute in shared memory do so in memory of their own, where they
+  // have a way to do that.
+  bool own_memory = false;
 };
 
 // A kind of device: how it is called and opened.

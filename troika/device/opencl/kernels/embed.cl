@@ -15,17 +15,11 @@ __kernel void embed(__global const uchar *w, ulong w_begin, ulong w_stride, ulon
   const uint bits = 32 / per_word;
   const float quant = (float)(word >> i % per_word * bits & ((1u << bits) - 1));
   const ulong chunk = scale_place(token, i / 32, width / 32);
-  __global const half *stored = (__global const half *)(w + scales);
-#if WEIGHT == Q4_1
-  const float2 factors = vload_half2(chunk, stored);
-  const float value = factors.x * quant + factors.y;
+  const float2 stored = stored_factors(w + scales, chunk, i % 32 / PART);
+  const float value = stored.x * quant + stored.y;
 #else
-  const float value = vload_half(chunk, stored) * (quant - OFFSET);
-#endif
-#else
-  __global const uchar *block = w + w_begin + token * w_stride + (ulong)(i / 32) * BLOCK_BYTES;
   float eight[8];
-  vstore8(block_8(block, i % 32 / 8), 0, eight);
+  vstore8(chunk_8(w + w_begin + token * w_stride, i / 32, i % 32 / 8), 0, eight);
   const float value = eight[i % 8];
 #endif
   y[y_begin + row * y_stride + i] = value;

@@ -25,7 +25,7 @@ void add_products(const struct Matrix *matrix, uint first, uint k, __global cons
   for (uint chunk = get_local_id(0); chunk < chunks; chunk += GROUP) {
 #if BLOCKED
     uint words[OUTPUTS][QUANT_WORDS];
-    float2 factors[OUTPUTS];
+    float2 factors[OUTPUTS][PARTS];
 #pragma unroll
     for (int o = 0; o < OUTPUTS; ++o) {
       const ulong row = min(first + o, matrix->n - 1);
@@ -46,15 +46,20 @@ void add_products(const struct Matrix *matrix, uint first, uint k, __global cons
         words[o][i + 3] = four.w;
       }
 #endif
-      factors[o] = chunk_factors((__global const half *)(matrix->weights + matrix->scales),
-                                 scale_place(row, chunk, chunks));
+#pragma unroll
+      for (int part = 0; part < PARTS; ++part) {
+        factors[o][part] = chunk_factors(matrix->weights + matrix->scales,
+                                         scale_place(row, chunk, chunks), part);
+      }
     }
 #endif
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
       __global const float *row = x + (ulong)min((uint)r, rows - 1) * x_stride + chunk * 32;
       float inputs[32];
-      float total = 0.0f;
+      float totals[PARTS];
+#pragma unroll
+      for (int part = 0; part < PARTS; ++part) totals[part] = 0.0f;
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         float4 four = load_four(row + i * 4, aligned);
@@ -63,16 +68,22 @@ void add_products(const struct Matrix *matrix, uint first, uint k, __global cons
         inputs[4 * i + 1] = four.y;
         inputs[4 * i + 2] = four.z;
         inputs[4 * i + 3] = four.w;
-        total += (four.x + four.y) + (four.z + four.w);
+        totals[i * 4 / PART] += (four.x + four.y) + (four.z + four.w);
       }
 #pragma unroll
       for (int o = 0; o < OUTPUTS; ++o) {
-        float sum = 0.0f;
 #if BLOCKED
 #pragma unroll
-        for (int i = 0; i < 32; ++i) sum = fma(inputs[i], quant_float(words[o], i), sum);
-        sums[o * ROWS + r] += factors[o].x * sum + factors[o].y * total;
+        for (int part = 0; part < PARTS; ++part) {
+          float sum = 0.0f;
+#pragma unroll
+          for (int i = part * PART; i < (part + 1) * PART; ++i) {
+            sum = fma(inputs[i], quant_float(words[o], i), sum);
+          }
+          sums[o * ROWS + r] += factors[o][part].x * sum + factors[o][part].y * totals[part];
+        }
 #else
+        float sum = 0.0f;
         __global const uchar *weights =
             matrix->weights +
             ((ulong)min(first + o, matrix->n - 1) * k + chunk * 32) * WEIGHT_BYTES;

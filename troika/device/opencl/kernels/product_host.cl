@@ -22,7 +22,7 @@ __kernel void product(__global const float *x, ulong x_begin, uint x_stride,
   const uint chunks = k / 32;
   for (uint chunk = 0; chunk < chunks; ++chunk) {
     for (int part = 0; part < 4; ++part) {
-      const float8 weight = block_8(weights + (ulong)chunk * BLOCK_BYTES, part);
+      const float8 weight = chunk_8(weights, chunk, part);
       for (int r = 0; r < ROWS; ++r) {
         sums[r] += weight * vload8(chunk * 4 + part, inputs[r]);
       }

@@ -54,9 +54,9 @@ void load_weights(__global const uchar *w, ulong scales, uint first, uint n, uin
     const uint2 two = *(__global const uint2 *)(quants + word_place(row, chunk, chunks, 2 * pair));
     const uint words[2] = {two.x, two.y};
 #endif
-    const float2 factors =
-        chunk_factors((__global const half *)(w + scales), scale_place(row, chunk, chunks));
     const int per_pair = CHUNK / (QUANT_WORDS / 2);
+    const float2 factors =
+        chunk_factors(w + scales, scale_place(row, chunk, chunks), pair * per_pair / PART);
 #pragma unroll
     for (int j = 0; j < per_pair; ++j) {
       tile[(pair * per_pair + j) * STEP_N + o] = factors.x * quant_float(words, j) + factors.y;

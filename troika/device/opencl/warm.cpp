@@ -1,0 +1,91 @@
+// What compile() does so that no pass has to wait for a compiler.
+#include <algorithm>
+
+#include "troika/device/opencl/device.h"
+#include "troika/device/opencl/first_launch.h"
+
+namespace troika::device::opencl {
+
+using graph::OpKind;
+
+Status OpenClDevice::tune_one(const Step& step) {
+  KernelSet::OneProduct product{0, step.products[0].slice.k, step.silu != nullptr};
+  for (const Product& one : step.products) product.outputs += one.slice.n;
+  return tuner_.tune_one(product);
+}
+
+Status OpenClDevice::warm(const Step& step, int64_t max_rows) {
+  RETURN_IF_ERROR(warm_rows(step));
+  if (step.kind == StepKind::kProducts) {
+    const model::TensorType type = step.op->weight->type;
+    if (session_.device_class == DeviceClass::kGpu) {
+      RETURN_IF_ERROR(tuner_.tune(type, step.products[0].slice.n, step.products[0].slice.k));
+    }
+    const bool is_tiled = step.products[0].weight->tiled;
+    if (is_tiled && session_.facts.matrix_units) RETURN_IF_ERROR(tune_one(step));
+    for (const int64_t rows : {int64_t{1}, max_rows}) {
+      if (session_.device_class == DeviceClass::kHost) {
+        RETURN_IF_ERROR(
+            warm_kernel(kernels_.host_product(type, KernelSet::host_rows(rows)), kHostGroup));
+      } else if (rows <= kMostFewRows) {
+        const bool gated = step.silu != nullptr;
+        RETURN_IF_ERROR(
+            kernels_.few_product(type, kernels_.few_shape(type, rows, gated), gated, is_tiled));
+      } else {
+        RETURN_IF_ERROR(kernels_.many_product(
+            type, kernels_.many_shape(type, rows, step.products[0].weight->n), is_tiled));
+      }
+    }
+  } else if (step.op->kind == OpKind::kEmbed) {
+    return warm_kernel(kernels_.embed(step.op->weight->type, step.weight->tiled), kItemGroup);
+  }
+  return {};
+}
+
+// On a processor launched, too, in a group of `local` work-items.
+Status OpenClDevice::warm_kernel(const Result<cl_kernel>& kernel, int64_t local) {
+  if (!kernel) return tl::unexpected<Error>(kernel.error());
+  if (session_.device_class == DeviceClass::kGpu) return {};
+  if (!launched_.insert(*kernel).second) return {};
+  return first_launch(session_.context.get(), session_.queue.get(), *kernel,
+                      {static_cast<size_t>(local), 1});
+}
+
+// The kernels of rows that a step needs.
+Status OpenClDevice::warm_rows(const Step& step) {
+  const auto row_kernel = [this](const char* name, int64_t local = kItemGroup) {
+    return warm_kernel(kernels_.row_kernel(name), local);
+  };
+  if (step.norm != nullptr) RETURN_IF_ERROR(row_kernel("rms_norm", 1));
+  if (step.silu != nullptr) RETURN_IF_ERROR(row_kernel("silu_mul"));
+  switch (step.op->kind) {
+    case OpKind::kRmsNorm:
+      return row_kernel("rms_norm", 1);
+    case OpKind::kRope:
+      return row_kernel("rope");
+    case OpKind::kSiluMul:
+      return row_kernel("silu_mul");
+    case OpKind::kAdd:
+      return row_kernel("add");
+    case OpKind::kConcat:
+      return row_kernel("copy_columns");
+    case OpKind::kGatherRows:
+      return row_kernel("gather_rows");
+    case OpKind::kAttention:
+    case OpKind::kKvWrite:
+      // The type of the cache is not known yet.
+      for (const KvType type : {KvType::kF32, KvType::kF16}) {
+        RETURN_IF_ERROR(step.op->kind == OpKind::kKvWrite
+                            ? warm_kernel(kernels_.row_kernel("kv_write", type), kItemGroup)
+                            : warm_kernel(kernels_.attention(step.op->heads.head_dim, type), 1));
+      }
+      return {};
+    case OpKind::kMatMul:
+    case OpKind::kEmbed:
+    case OpKind::kRopeTable:
+      break;
+  }
+  return {};
+}
+
+}  // namespace troika::device::opencl
