@@ -1,8 +1,6 @@
 // What one bucket of a plan takes on the devices of a cost model.
-#include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <set>
+#include <tuple>
 
 #include "troika/plan/lower.h"
 #include "troika/planner/model_plan.h"
@@ -63,14 +61,11 @@ void vary(const sim::Schedule& schedule, sim::Simulator& simulator, const PassRe
   if (request.variation.deviation <= 0 || request.variation.seeds < 1) return;
   std::vector<double> times;
   for (int32_t i = 0; i < request.variation.seeds; ++i) {
-    const uint64_t seed = request.budget.seed * 1000 + static_cast<uint64_t>(i);
-    times.push_back(forecast.build_us +
-                    simulator.run(schedule, {seed, request.variation.deviation}));
+    times.push_back(forecast.build_us + simulator.run(schedule, variation_noise(request, i)));
   }
-  std::sort(times.begin(), times.end());
-  const auto n = static_cast<double>(times.size());
-  forecast.mean_us = std::accumulate(times.begin(), times.end(), 0.0) / n;
-  forecast.p90_us = times[static_cast<size_t>(std::ceil(0.9 * n)) - 1];
+  const Forecast varied = mean_and_p90(times);
+  forecast.mean_us = varied.mean_us;
+  forecast.p90_us = varied.p90_us;
 }
 
 }  // namespace
@@ -89,14 +84,7 @@ Result<Forecast> evaluate(const graph::Graph& graph, const cost::CostModel& cost
   ASSIGN_OR_RETURN(const plan::TaskList list,
                    plan::lower(plan, bucket, graph, request.rows,
                                std::max<int64_t>(1, request.logit_rows), infos));
-  sim::LoweredOptions options;
-  options.devices.resize(infos.size());
-  std::iota(options.devices.begin(), options.devices.end(), size_t{0});
-  options.depth = request.depth;
-  options.logit_rows = request.logit_rows;
-  options.sync = request.sync;
-  options.weight_bits = request.weight_bits;
-  options.activation_bits = request.activation_bits;
+  const sim::LoweredOptions options = lowered_options(request, infos);
   ASSIGN_OR_RETURN(const sim::Schedule schedule, sim::schedule_from(list, chain, options));
   sim::Simulator simulator;
   Forecast forecast;

@@ -33,8 +33,8 @@ inline constexpr int64_t kMaxPassRows = int64_t{1} << 17;
 
 // How much may be tried.
 struct Budget {
-  int64_t evaluations = 3000;  // schedules that are simulated
-  uint64_t seed = 1;           // of the search
+  int64_t evaluations = 800;  // schedules that are simulated
+  uint64_t seed = 1;          // of the search
 };
 
 // How a schedule is judged: its time, or mean and 90th percentile of its times, half each.
@@ -93,6 +93,12 @@ struct PassAlternative {
   std::string why_not;
 };
 
+// One accepted edit of tuning.
+struct TunedBy {
+  std::string edit;
+  double us = 0;  // after it
+};
+
 struct PassPlan {
   plan::RowsBucket bucket;
   std::string name;    // of the winner, as in an alternative
@@ -103,6 +109,7 @@ struct PassPlan {
   std::string best_single;
   double best_single_us = 0;
   std::vector<PassAlternative> alternatives;  // fastest first
+  std::vector<TunedBy> edits;                 // that led to it, where its trace was tuned
   int64_t evaluations = 0;
 };
 

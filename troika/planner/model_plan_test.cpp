@@ -40,6 +40,7 @@ PassRequest request(int64_t rows) {
   request.rows = rows;
   request.weight_bits = 4;
   request.integer_activations = true;
+  request.budget.evaluations = 120;
   return request;
 }
 

@@ -1,6 +1,10 @@
 #include "troika/planner/pass_candidates.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "troika/planner/product_time.h"
 
 namespace troika::planner {
 namespace {
@@ -30,11 +34,12 @@ Strategy within_pass(Strategy strategy) {
   return strategy;
 }
 
-Result<Division> divide(const PassSpace& space, const SiteGroup& group, const Strategy& strategy) {
-  cost::Product product = space.product(group);
+Result<Division> divide(const PassSpace& space, const SiteGroup& group, const Strategy& strategy,
+                        int64_t rows) {
+  cost::Product product = space.product(group, rows);
   Strategy own = within_pass(strategy);
   // Wanted rows cannot be divided among devices.
-  if (space.sites()[group.sites.front()].stage == graph::Stage::kHead) own.cut_rows = false;
+  if (space.is_head(group)) own.cut_rows = false;
   std::string last;
   for (const std::string_view type : soc::types_near(product.weight_bits)) {
     product.type = type;
@@ -48,14 +53,102 @@ Result<Division> divide(const PassSpace& space, const SiteGroup& group, const St
   return make_error(ErrorCode::kUnsupported, "{}", last);
 }
 
-// Each group as the operator solver divides it.
-Result<Candidate> by_operators(const PassSpace& space, const Strategy& strategy) {
+Result<std::vector<Choice>> divide_all(const PassSpace& space, const Strategy& strategy,
+                                       int64_t rows) {
   std::vector<Choice> choices;
   for (const SiteGroup& group : space.groups()) {
-    ASSIGN_OR_RETURN(const Division division, divide(space, group, strategy));
+    ASSIGN_OR_RETURN(const Division division, divide(space, group, strategy, rows));
     choices.push_back(choice_of(division, space.cost()));
   }
+  return choices;
+}
+
+// Each group as the operator solver divides it.
+Result<Candidate> by_operators(const PassSpace& space, const Strategy& strategy, int64_t rows) {
+  ASSIGN_OR_RETURN(const std::vector<Choice> choices, divide_all(space, strategy, rows));
   return Candidate{strategy.name, space.bucket(space.home(), choices), false};
+}
+
+// The groups whose outputs another group takes as slices of its inputs: gate and up before down.
+std::optional<size_t> group_before(const PassSpace& space, size_t group) {
+  const graph::Graph& graph = space.graph();
+  const Site& site = space.sites()[space.groups()[group].sites.front()];
+  for (size_t i = 0; i < graph.ops.size(); ++i) {
+    const graph::Op& op = graph.ops[i];
+    const auto id = static_cast<graph::OpId>(i);
+    if (op.kind != graph::OpKind::kMatMul || op.stage != site.stage) continue;
+    if (plan::product_name(graph, id) != site.name) continue;
+    const graph::OpId before = graph.tensor(op.inputs[0]).producer;
+    if (graph.op(before).kind != graph::OpKind::kSiluMul) return std::nullopt;
+    const graph::OpId gate = graph.tensor(graph.op(before).inputs[0]).producer;
+    for (size_t g = 0; g < space.groups().size(); ++g) {
+      for (const size_t other : space.groups()[g].sites) {
+        if (space.sites()[other].stage == site.stage &&
+            space.sites()[other].name == plan::product_name(graph, gate)) {
+          return g;
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// As the solver divides, but gate, up and down in a pair: along the outputs, then each device's own
+// slice along the inputs.
+Result<Candidate> paired(const PassSpace& space, const Strategy& strategy, int64_t rows) {
+  ASSIGN_OR_RETURN(std::vector<Choice> choices, divide_all(space, strategy, rows));
+  Strategy outputs = strategy;
+  outputs.cut_rows = outputs.cut_inputs = outputs.guard = false;
+  outputs.cut_outputs = true;
+  bool any = false;
+  for (size_t g = 0; g < choices.size(); ++g) {
+    const auto before = group_before(space, g);
+    if (!before) continue;
+    ASSIGN_OR_RETURN(const Division division,
+                     divide(space, space.groups()[*before], outputs, rows));
+    if (division.slices.size() < 2) continue;
+    choices[g] = choices[*before] = choice_of(division, space.cost());
+    choices[g].cut = choices[*before].cut = plan::Cut::kPaired;
+    any = true;
+  }
+  if (!any) return make_error(ErrorCode::kUnsupported, "nothing can be cut in pairs");
+  return Candidate{"paired", space.bucket(space.home(), choices), false};
+}
+
+// Whole stages divided among the devices that can have all of them, by their speed in the products.
+Result<Candidate> whole_stages(const PassSpace& space, const Strategy& strategy, plan::Cut cut,
+                               int64_t rows) {
+  std::vector<plan::Part> parts;
+  for (size_t device = 0; device < space.infos().size(); ++device) {
+    if (!space.can_host(device)) continue;
+    double us = 0;
+    for (const SiteGroup& group : space.groups()) {
+      const ProductTime time(space.cost(), space.product(group, rows), within_pass(strategy).rows);
+      const auto whole = time.whole(device);
+      us += whole ? whole->us : HUGE_VAL;
+    }
+    if (std::isfinite(us) && us > 0) parts.push_back(space.part(device, 1e6 / us));
+  }
+  if (parts.size() < 2) return make_error(ErrorCode::kUnsupported, "no two devices can have all");
+  double sum = 0;
+  for (const plan::Part& part : parts) sum += part.share;
+  for (plan::Part& part : parts) part.share /= sum;
+  std::erase_if(parts, [](const plan::Part& part) { return part.share < 0.01; });
+  if (parts.size() < 2) return make_error(ErrorCode::kUnsupported, "one device does it all");
+  ASSIGN_OR_RETURN(const std::vector<Choice> choices, divide_all(space, strategy, rows));
+  plan::RowsBucket bucket = space.bucket(space.home(), space.alone(space.home(), space.home()));
+  for (plan::Placement& placement : bucket.placements) {
+    const bool outer = placement.stage == graph::Stage::kInput ||
+                       placement.stage == graph::Stage::kHead || !placement.op.empty();
+    if (outer) continue;
+    placement.cut = cut;
+    placement.parts = parts;
+  }
+  for (size_t g = 0; g < choices.size(); ++g) {
+    if (space.is_head(space.groups()[g])) space.set_choice(bucket, g, choices[g]);
+  }
+  return Candidate{cut == plan::Cut::kPaired ? "paired by heads" : "rows", std::move(bucket),
+                   false};
 }
 
 Result<std::vector<Candidate>> single_strategy(const PassSpace& space, const Strategy& strategy) {
@@ -99,6 +192,31 @@ Result<std::vector<Candidate>> static_strategy(const PassSpace& space, const Str
                     strategy.name, space.request().rows);
 }
 
+// What the strategy's own cuts make of a pass, and what else it may start from.
+Result<std::vector<Candidate>> cut_candidates(const PassSpace& space, const Strategy& strategy,
+                                              int64_t rows) {
+  std::vector<Candidate> candidates;
+  ASSIGN_OR_RETURN(Candidate own, by_operators(space, strategy, rows));
+  candidates.push_back(std::move(own));
+  const auto add = [&](Result<Candidate> candidate) {
+    if (candidate) candidates.push_back(std::move(*candidate));
+  };
+  if (strategy.paired) add(paired(space, strategy, rows));
+  if (!strategy.tune) return candidates;
+  Strategy layer = strategy;
+  layer.name = "layer";
+  layer.cut_outputs = layer.cut_one_row = layer.cut_rows = layer.cut_inputs = false;
+  add(by_operators(space, layer, rows));
+  if (!strategy.all_edits) return candidates;
+  Strategy outputs = strategy;
+  outputs.name = "weight-centric";
+  outputs.cut_rows = outputs.cut_inputs = false;
+  add(by_operators(space, outputs, rows));
+  if (strategy.paired) add(whole_stages(space, strategy, plan::Cut::kPaired, rows));
+  if (rows > 1) add(whole_stages(space, strategy, plan::Cut::kActivationCentric, rows));
+  return candidates;
+}
+
 }  // namespace
 
 std::vector<Candidate> single_candidates(const PassSpace& space) {
@@ -109,14 +227,11 @@ std::vector<Candidate> single_candidates(const PassSpace& space) {
   return candidates;
 }
 
-Result<std::vector<Candidate>> strategy_candidates(const PassSpace& space,
-                                                   const Strategy& strategy) {
+Result<std::vector<Candidate>> strategy_candidates(const PassSpace& space, const Strategy& strategy,
+                                                   int64_t chunk_rows) {
   if (!strategy.device.empty()) return single_strategy(space, strategy);
   if (strategy.static_only) return static_strategy(space, strategy);
-  std::vector<Candidate> candidates;
-  ASSIGN_OR_RETURN(Candidate own, by_operators(space, strategy));
-  candidates.push_back(std::move(own));
-  return candidates;
+  return cut_candidates(space, strategy, chunk_rows);
 }
 
 }  // namespace troika::planner

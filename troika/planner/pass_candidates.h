@@ -18,9 +18,9 @@ struct Candidate {
 // Each device that can have any product, alone: its name is "NAME alone".
 std::vector<Candidate> single_candidates(const PassSpace& space);
 
-// What the strategy itself stands for, the first one best by its own rule. kInvalidArgument for a
-// device that does not exist; kUnsupported if it can have nothing.
-Result<std::vector<Candidate>> strategy_candidates(const PassSpace& space,
-                                                   const Strategy& strategy);
+// What the strategy stands for without chunks, solved for passes of `chunk_rows` rows; its own rule
+// first. kInvalidArgument for a device that does not exist; kUnsupported if it can have nothing.
+Result<std::vector<Candidate>> strategy_candidates(const PassSpace& space, const Strategy& strategy,
+                                                   int64_t chunk_rows);
 
 }  // namespace troika::planner

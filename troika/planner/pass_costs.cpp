@@ -1,5 +1,9 @@
 #include "troika/planner/pass_costs.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 namespace troika::planner {
 namespace {
 
@@ -40,6 +44,34 @@ std::vector<device::DeviceInfo> infos_for(const cost::CostModel& cost, const Pas
     infos.push_back(std::move(info));
   }
   return infos;
+}
+
+sim::LoweredOptions lowered_options(const PassRequest& request,
+                                    const std::vector<device::DeviceInfo>& infos) {
+  sim::LoweredOptions options;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    options.devices.push_back(i);
+    options.standard_rows.push_back(infos[i].standard_rows);
+  }
+  options.depth = request.depth;
+  options.logit_rows = request.logit_rows;
+  options.sync = request.sync;
+  options.weight_bits = request.weight_bits;
+  options.activation_bits = request.activation_bits;
+  return options;
+}
+
+sim::Noise variation_noise(const PassRequest& request, int32_t seed) {
+  return {request.budget.seed * 1000 + static_cast<uint64_t>(seed), request.variation.deviation};
+}
+
+Forecast mean_and_p90(std::vector<double>& times) {
+  Forecast forecast;
+  std::sort(times.begin(), times.end());
+  const auto n = static_cast<double>(times.size());
+  forecast.mean_us = std::accumulate(times.begin(), times.end(), 0.0) / n;
+  forecast.p90_us = times[static_cast<size_t>(std::ceil(0.9 * n)) - 1];
+  return forecast;
 }
 
 }  // namespace troika::planner

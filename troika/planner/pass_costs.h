@@ -14,13 +14,16 @@ namespace troika::planner {
 // round activations unless that is allowed. Borrows the model.
 class ChainCost final : public cost::CostModel {
  public:
-  ChainCost(const cost::CostModel& cost, bool integer_activations)
-      : cost_(cost), integers_(integer_activations) {}
+  // `weight_stays`: static devices hold the weight in place, whatever is asked for.
+  ChainCost(const cost::CostModel& cost, bool integer_activations, bool weight_stays = false)
+      : cost_(cost), integers_(integer_activations), weight_stays_(weight_stays) {}
 
   std::span<const cost::DeviceFacts> devices() const override { return cost_.devices(); }
   std::optional<cost::Estimate> product(size_t device,
                                         const cost::Product& product) const override {
-    auto estimate = cost_.product(device, product);
+    cost::Product own = product;
+    own.weight_stationary = own.weight_stationary || weight_stays_;
+    auto estimate = cost_.product(device, own);
     if (estimate && estimate->integer && !integers_) return std::nullopt;
     if (estimate) estimate->fixed_us = 0;
     return estimate;
@@ -44,10 +47,19 @@ class ChainCost final : public cost::CostModel {
  private:
   const cost::CostModel& cost_;
   bool integers_;
+  bool weight_stays_;
 };
 
 // The request's, or by the facts of the cost model: static devices take rows for which they have
 // graphs, and one row if they compute that; what they write is contiguous.
 std::vector<device::DeviceInfo> infos_for(const cost::CostModel& cost, const PassRequest& request);
+
+// What the simulator is to know of a request, for a plan that names all devices of the cost model.
+sim::LoweredOptions lowered_options(const PassRequest& request,
+                                    const std::vector<device::DeviceInfo>& infos);
+// The noise of one of the seeds of the request's variation.
+sim::Noise variation_noise(const PassRequest& request, int32_t seed);
+// Fills mean_us and p90_us from one time or more.
+Forecast mean_and_p90(std::vector<double>& times);
 
 }  // namespace troika::planner

@@ -5,6 +5,7 @@
 
 #include "troika/planner/model_plan.h"
 #include "troika/planner/pass_candidates.h"
+#include "troika/planner/schedule_search.h"
 
 namespace troika::planner {
 namespace {
@@ -140,10 +141,12 @@ Result<PassPlan> plan_pass(const graph::Graph& graph, const cost::CostModel& cos
   RETURN_IF_ERROR(check(given));
   PassRequest request = given;
   request.build_graphs = request.build_graphs || strategy.rows == Rows::kBuilt;
-  ASSIGN_OR_RETURN(const PassSpace space, PassSpace::create(graph, cost, request));
+  ASSIGN_OR_RETURN(const PassSpace space,
+                   PassSpace::create(graph, cost, request, strategy.operand_order));
+  PassEvaluator evaluator(space);
+  ASSIGN_OR_RETURN(Schedules schedules, search_schedules(space, strategy, evaluator));
   Contest contest(graph, cost, request);
-  ASSIGN_OR_RETURN(std::vector<Candidate> own, strategy_candidates(space, strategy));
-  for (Candidate& candidate : own) contest.enter(std::move(candidate));
+  for (Candidate& candidate : schedules.candidates) contest.enter(std::move(candidate));
   if (strategy.device.empty()) {
     for (Candidate& candidate : single_candidates(space)) contest.enter(std::move(candidate));
   }
@@ -165,7 +168,10 @@ Result<PassPlan> plan_pass(const graph::Graph& graph, const cost::CostModel& cos
     const double most = single->forecast.score_us() * (1 - strategy.least_gain);
     chosen = rival->forecast.score_us() < most ? rival : single;
   }
-  return finish(contest, *chosen, single, reason_for(*chosen, single, rival, strategy));
+  PassPlan plan = finish(contest, *chosen, single, reason_for(*chosen, single, rival, strategy));
+  plan.evaluations += evaluator.evaluations();
+  if (chosen->candidate.name.ends_with(", tuned")) plan.edits = std::move(schedules.steps);
+  return plan;
 }
 
 Result<plan::RowsBucket> single_device_bucket(const graph::Graph& graph,

@@ -14,17 +14,18 @@ using graph::OpKind;
 using graph::Stage;
 
 PassSpace::PassSpace(const graph::Graph& graph, const cost::CostModel& cost,
-                     const PassRequest& request)
+                     const PassRequest& request, bool operand_order)
     : graph_(&graph),
-      cost_(cost, request.integer_activations),
+      cost_(cost, request.integer_activations, !operand_order),
       request_(request),
-      infos_(infos_for(cost, request)) {
+      infos_(infos_for(cost, request)),
+      operand_order_(operand_order) {
   find_sites();
 }
 
 Result<PassSpace> PassSpace::create(const graph::Graph& graph, const cost::CostModel& cost,
-                                    const PassRequest& request) {
-  PassSpace space(graph, cost, request);
+                                    const PassRequest& request, bool operand_order) {
+  PassSpace space(graph, cost, request, operand_order);
   const auto home = space.find_home();
   if (!home) {
     return make_error(ErrorCode::kUnsupported,
@@ -109,10 +110,9 @@ std::optional<size_t> PassSpace::find_home() const {
   return best;
 }
 
-cost::Product PassSpace::product(const SiteGroup& group) const {
+cost::Product PassSpace::product(const SiteGroup& group, int64_t rows) const {
   cost::Product product;
-  const bool head = sites_[group.sites.front()].stage == Stage::kHead;
-  product.m = head ? std::min(request_.logit_rows, request_.rows) : request_.rows;
+  product.m = is_head(group) ? std::min(request_.logit_rows, request_.rows) : rows;
   product.n = group.n;
   product.k = group.k;
   product.weight_bits = group.weight_bits;
@@ -120,7 +120,7 @@ cost::Product PassSpace::product(const SiteGroup& group) const {
 }
 
 bool PassSpace::can(size_t device, const SiteGroup& group) const {
-  cost::Product product = this->product(group);
+  cost::Product product = this->product(group, request_.rows);
   const int64_t padded = plan::padded_rows(product.m, infos_[device].standard_rows);
   // Longer passes go through it in pieces.
   if (padded > 0) product.m = padded;
@@ -131,13 +131,21 @@ bool PassSpace::can(size_t device, const SiteGroup& group) const {
   return false;
 }
 
+plan::Part PassSpace::part(size_t device, double share) const {
+  // Static devices hold the input in place: the weight, which is larger, streams past it.
+  const bool input_stationary = cost_.devices()[device].static_graphs && operand_order_;
+  return {infos_[device].name, share, input_stationary};
+}
+
+size_t PassSpace::device(const std::string& name) const {
+  const auto found = std::find_if(infos_.begin(), infos_.end(),
+                                  [&](const auto& info) { return info.name == name; });
+  return static_cast<size_t>(found - infos_.begin());
+}
+
 plan::RowsBucket PassSpace::bucket(size_t home, const std::vector<Choice>& choices) const {
   plan::RowsBucket bucket;
   bucket.max_rows = request_.rows;
-  const auto part = [&](size_t device, double share) {
-    // Static devices hold the input in place: the weight, which is larger, streams past it.
-    return plan::Part{infos_[device].name, share, cost_.devices()[device].static_graphs};
-  };
   for (const Stage stage :
        {Stage::kInput, Stage::kHead, Stage::kG1, Stage::kAttention, Stage::kG2}) {
     const bool outer = stage == Stage::kInput || stage == Stage::kHead;
@@ -149,25 +157,61 @@ plan::RowsBucket PassSpace::bucket(size_t home, const std::vector<Choice>& choic
     placement.parts = {part(home, 1)};
     bucket.placements.push_back(std::move(placement));
   }
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const Choice& choice = choices[g];
-    const bool at_home = choice.cut == plan::Cut::kNone && choice.devices.front() == home;
-    if (at_home) continue;
-    for (const size_t site : groups_[g].sites) {
-      plan::Placement placement;
-      placement.stage = sites_[site].stage;
-      placement.op = sites_[site].name;
-      const bool outer = placement.stage == Stage::kHead;
-      placement.first_layer = outer ? -1 : 0;
-      placement.last_layer = outer ? -1 : static_cast<int32_t>(graph_->n_layers - 1);
-      placement.cut = choice.cut;
-      for (size_t i = 0; i < choice.devices.size(); ++i) {
-        placement.parts.push_back(part(choice.devices[i], choice.shares[i]));
-      }
-      bucket.placements.push_back(std::move(placement));
-    }
-  }
+  for (size_t g = 0; g < groups_.size(); ++g) set_choice(bucket, g, choices[g]);
   return bucket;
+}
+
+Choice PassSpace::choice(const plan::RowsBucket& bucket, size_t group, int32_t chunk) const {
+  const Site& site = sites_[groups_[group].sites.front()];
+  const plan::Placement* best = nullptr;
+  int best_rank = -1;
+  for (const plan::Placement& placement : bucket.placements) {
+    const bool own = placement.stage == site.stage &&
+                     (placement.op.empty() || placement.op == site.name) &&
+                     (placement.chunk < 0 || placement.chunk == chunk);
+    const int rank = (placement.op.empty() ? 0 : 2) + (placement.chunk < 0 ? 0 : 1);
+    if (!own || rank <= best_rank) continue;
+    best = &placement;
+    best_rank = rank;
+  }
+  Choice choice;
+  if (best == nullptr) return choice;
+  choice.cut = best->cut;
+  for (const plan::Part& one : best->parts) {
+    choice.devices.push_back(device(one.device));
+    choice.shares.push_back(one.share);
+  }
+  return choice;
+}
+
+void PassSpace::set_choice(plan::RowsBucket& bucket, size_t group, const Choice& choice,
+                           int32_t chunk) const {
+  for (const size_t index : groups_[group].sites) {
+    const Site& site = sites_[index];
+    std::erase_if(bucket.placements, [&](const plan::Placement& placement) {
+      return placement.stage == site.stage && placement.op == site.name && placement.chunk == chunk;
+    });
+    const bool outer = site.stage == Stage::kHead;
+    plan::Placement placement;
+    placement.stage = site.stage;
+    placement.op = site.name;
+    placement.chunk = chunk;
+    placement.first_layer = outer ? -1 : 0;
+    placement.last_layer = outer ? -1 : static_cast<int32_t>(graph_->n_layers - 1);
+    placement.cut = choice.cut;
+    for (size_t i = 0; i < choice.devices.size(); ++i) {
+      placement.parts.push_back(part(choice.devices[i], choice.shares[i]));
+    }
+    // What its stage does anyway needs no placement of its own.
+    const auto stage = std::find_if(
+        bucket.placements.begin(), bucket.placements.end(), [&](const plan::Placement& other) {
+          return other.stage == site.stage && other.op.empty() && other.chunk < 0;
+        });
+    const bool same = chunk < 0 && stage != bucket.placements.end() &&
+                      choice.cut == plan::Cut::kNone && stage->cut == plan::Cut::kNone &&
+                      stage->parts.front().device == placement.parts.front().device;
+    if (!same) bucket.placements.push_back(std::move(placement));
+  }
 }
 
 std::vector<Choice> PassSpace::alone(size_t device, size_t home) const {

@@ -42,7 +42,7 @@ class PassSpace {
  public:
   // kUnsupported if no device computes attention and what else is no product.
   static Result<PassSpace> create(const graph::Graph& graph, const cost::CostModel& cost,
-                                  const PassRequest& request);
+                                  const PassRequest& request, bool operand_order = true);
 
   const graph::Graph& graph() const { return *graph_; }
   const ChainCost& cost() const { return cost_; }
@@ -55,8 +55,9 @@ class PassSpace {
   // Whether a device can be one's home.
   bool can_host(size_t device) const;
 
-  // The product that a group is in this pass; the head's has the rows of wanted logits.
-  cost::Product product(const SiteGroup& group) const;
+  // The product that a group is for so many rows of this pass; the head's has the rows of wanted
+  // logits.
+  cost::Product product(const SiteGroup& group, int64_t rows) const;
   bool can(size_t device, const SiteGroup& group) const;
 
   // Everything on `home` but the products, which go where `choices` say, by group.
@@ -64,8 +65,22 @@ class PassSpace {
   // Products on `device` where it can have them, the rest on `home`: by group.
   std::vector<Choice> alone(size_t device, size_t home) const;
 
+  // A device's part of a placement, with the operand in place that suits it.
+  plan::Part part(size_t device, double share) const;
+  // The device of this name.
+  size_t device(const std::string& name) const;
+  bool is_head(const SiteGroup& group) const {
+    return sites_[group.sites.front()].stage == graph::Stage::kHead;
+  }
+  // How a bucket computes a group in all chunks, or in one of them if that has its own placement.
+  Choice choice(const plan::RowsBucket& bucket, size_t group, int32_t chunk = -1) const;
+  // Gives it another one.
+  void set_choice(plan::RowsBucket& bucket, size_t group, const Choice& choice,
+                  int32_t chunk = -1) const;
+
  private:
-  PassSpace(const graph::Graph& graph, const cost::CostModel& cost, const PassRequest& request);
+  PassSpace(const graph::Graph& graph, const cost::CostModel& cost, const PassRequest& request,
+            bool operand_order);
   void find_sites();
   std::optional<size_t> find_home() const;
   double other_work_us(size_t device) const;
@@ -76,6 +91,7 @@ class PassSpace {
   std::vector<device::DeviceInfo> infos_;
   std::vector<Site> sites_;
   std::vector<SiteGroup> groups_;
+  bool operand_order_ = true;
   size_t home_ = 0;
 };
 

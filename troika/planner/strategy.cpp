@@ -38,10 +38,18 @@ Result<Strategy> strategy_from(std::string_view name) {
     strategy.guard = name == "heteroinfer";
   } else if (name == "heteromosaic") {
     strategy.cut_one_row = strategy.cut_rows = strategy.cut_inputs = true;
-    strategy.row_quantum = strategy.input_quantum = kMosaicQuantum;
+    strategy.row_quantum = strategy.input_quantum = strategy.chunk_quantum = kMosaicQuantum;
+    strategy.most_chunks = 8;
+    strategy.windows = {2, 3};
+    strategy.tune = true;
+    strategy.accept_us = 5000;  // published, as the rest of this rule
+    strategy.accept_part = 0.005;
   } else if (name == "troika") {
     strategy.cut_outputs = strategy.cut_rows = strategy.cut_inputs = true;
     strategy.least_gain = kLeastGain;
+    strategy.paired = strategy.tune = strategy.all_edits = true;
+    strategy.most_chunks = 8;
+    strategy.windows = {0, 2, 3};
   } else if (name != "layer") {
     return make_error(ErrorCode::kInvalidArgument,
                       "strategy '{}' is not known; strategies: single:DEVICE, layer, padding, "

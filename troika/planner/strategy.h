@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "troika/base/result.h"
 
@@ -36,6 +37,18 @@ struct Strategy {
   int64_t input_quantum = 0;
   // The least part of the time that a cut must gain over the best single device.
   double least_gain = 0;
+
+  // Of a whole pass. Static devices choose the operand that stays in place; false: the weight does.
+  bool operand_order = true;
+  bool paired = false;           // gate and up by outputs, then down by inputs on the same slices
+  int64_t most_chunks = 1;       // micro-batches
+  int64_t chunk_quantum = 32;    // their sizes are multiples of it, but for the last one
+  std::vector<int64_t> windows;  // chunks in flight that are tried; 0: all
+  bool tune = false;             // hill climbing on the schedule's trace
+  bool all_edits = false;        // any single edit of it; false: shares and pauses only
+  // What an edit must gain: the larger of a time and a part of the pass.
+  double accept_us = 0;
+  double accept_part = 1e-4;
 
   int64_t grid_for(int64_t rows_of_product) const {
     return rows_of_product == 1 ? grid_one_row : grid;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "troika/plan/shares.h"
+
 namespace troika::sim {
 namespace {
 
@@ -27,7 +29,12 @@ Rows rows_of(const plan::TaskList& list, const plan::Task& task, const LoweredOp
   const double keys =
       static_cast<double>(options.depth + begin) + (static_cast<double>(count) + 1) / 2;
   if (task.stage == graph::Stage::kHead) count = std::min(options.logit_rows, list.rows);
-  return {count, keys, std::max(count, task.program.max_rows)};
+  const auto device = static_cast<size_t>(task.device);
+  int64_t padded = count;
+  if (device < options.standard_rows.size()) {
+    padded = std::max(count, plan::padded_rows(count, options.standard_rows[device]));
+  }
+  return {count, keys, padded};
 }
 
 // Adds up what the operators of one task need on its device, each by itself.

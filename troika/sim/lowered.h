@@ -25,6 +25,9 @@ enum class Sync {
 struct LoweredOptions {
   // By Plan::devices: which device of the cost model it is. Each at most once.
   std::vector<size_t> devices;
+  // By Plan::devices: rows for which their kernels exist, to which products are padded; empty
+  // lists, or none at all: as many as there are.
+  std::vector<std::vector<int64_t>> standard_rows;
   int64_t depth = 0;       // tokens of the sequence before the pass
   int64_t logit_rows = 1;  // rows whose logits are wanted
   Sync sync = Sync::kQueue;
@@ -32,9 +35,8 @@ struct LoweredOptions {
   double activation_bits = 0;  // of each element; 0: as in the graph
 };
 
-// Task i of the schedule is task i of the list. Products have the rows that their kernel is
-// compiled for, padding included, and hold the operand in place that the plan says. kUnsupported
-// naming a task that its device cannot have.
+// Task i of the schedule is task i of the list. Products hold the operand in place that the plan
+// says. kUnsupported naming a task that its device cannot have.
 Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel& cost,
                                const LoweredOptions& options);
 

@@ -1,0 +1,29 @@
+// Trace-guided tuning by simulation: single edits of a bucket, one accepted after another.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "troika/planner/edits.h"
+
+namespace troika::planner {
+
+struct Climb {
+  plan::RowsBucket bucket;
+  double us = 0;
+  std::vector<TunedBy> steps;
+};
+
+struct ClimbLimits {
+  int64_t edits = 200;         // accepted
+  int64_t evaluations = 2000;  // of this climb; the evaluator's own budget holds besides
+};
+
+// From `start` until no edit gains what the strategy asks for, or the limits are reached. All edits
+// of a round are tried, and the best is taken; a round that has gained enough by the most critical
+// edits is ended early. Deterministic.
+Climb climb(const PassSpace& space, const Strategy& strategy, const plan::RowsBucket& start,
+            PassEvaluator& evaluator, const ClimbLimits& limits = {});
+
+}  // namespace troika::planner

@@ -1,0 +1,41 @@
+// Simulates one bucket after another of the same pass: what a search asks thousands of times.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "troika/planner/pass_space.h"
+#include "troika/sim/pass_schedule.h"
+#include "troika/sim/simulator.h"
+
+namespace troika::planner {
+
+// Borrows the space. Not shared between threads.
+class PassEvaluator {
+ public:
+  explicit PassEvaluator(const PassSpace& space);
+
+  // The score of Forecast without what building graphs takes; HUGE_VAL for a bucket that cannot be.
+  // Buckets that plan::check() refuses may be asked about, too, but for orders by a list.
+  double score(const plan::RowsBucket& bucket);
+  // So many buckets were asked about, and so many may be.
+  int64_t evaluations() const { return evaluations_; }
+  bool may_go_on() const { return evaluations_ < space_.request().budget.evaluations; }
+
+  // Of the last bucket that could be, without noise.
+  const sim::PassSchedule& schedule() const { return schedule_; }
+  std::span<const sim::TaskTimes> times() const { return simulator_.times(); }
+  std::span<const double> busy_us() const { return simulator_.busy_us(); }
+
+ private:
+  const PassSpace& space_;
+  sim::PassScheduler scheduler_;
+  sim::PassSchedule schedule_;
+  sim::Simulator simulator_;
+  sim::Simulator noisy_;
+  std::vector<double> varied_;
+  int64_t evaluations_ = 0;
+};
+
+}  // namespace troika::planner

@@ -1,0 +1,146 @@
+#include "troika/planner/schedule_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace troika::planner {
+namespace {
+
+// The most promising ones that are tuned.
+constexpr size_t kTuned = 3;
+// The part of the budget that may be spent before tuning.
+constexpr double kFirstPart = 0.4;
+
+struct Scored {
+  Candidate candidate;
+  double us = HUGE_VAL;
+};
+
+int64_t rounded_up(int64_t rows, int64_t quantum) {
+  return (rows + quantum - 1) / quantum * quantum;
+}
+
+// Equal sizes, and sizes that fall by the same amount down to about a third of the first.
+std::vector<std::vector<int64_t>> chunk_sizes(int64_t rows, int64_t count, int64_t quantum) {
+  const int64_t equal = rounded_up((rows + count - 1) / count, quantum);
+  std::vector<std::vector<int64_t>> all;
+  if (equal * (count - 1) >= rows) return all;  // a chunk would have no rows
+  all.push_back({equal});
+  std::vector<int64_t> falling;
+  int64_t left = rows;
+  for (int64_t c = 0; c + 1 < count; ++c) {
+    const double weight = 1.5 - static_cast<double>(c) / static_cast<double>(count - 1);
+    const auto size =
+        static_cast<int64_t>(weight * static_cast<double>(rows) / static_cast<double>(count));
+    falling.push_back(std::max(quantum, size / quantum * quantum));
+    left -= falling.back();
+  }
+  falling.push_back(left);
+  if (left > 0 && falling.front() != equal) all.push_back(std::move(falling));
+  return all;
+}
+
+class Search {
+ public:
+  Search(const PassSpace& space, const Strategy& strategy, PassEvaluator& evaluator)
+      : space_(space),
+        strategy_(strategy),
+        evaluator_(evaluator),
+        first_part_(static_cast<int64_t>(
+            kFirstPart * static_cast<double>(space.request().budget.evaluations))) {}
+
+  Result<Schedules> run() {
+    const int64_t rows = space_.request().rows;
+    ASSIGN_OR_RETURN(std::vector<Candidate> whole, strategy_candidates(space_, strategy_, rows));
+    for (Candidate& candidate : whole) consider(std::move(candidate));
+    for (int64_t count = 2; count <= strategy_.most_chunks; ++count) {
+      for (auto& sizes : chunk_sizes(rows, count, strategy_.chunk_quantum)) {
+        RETURN_IF_ERROR(chunked(count, std::move(sizes)));
+      }
+    }
+    std::stable_sort(scored_.begin(), scored_.end(),
+                     [](const Scored& a, const Scored& b) { return a.us < b.us; });
+    Schedules found;
+    if (strategy_.tune) tune(found);
+    for (Scored& one : scored_) {
+      if (std::isfinite(one.us) || found.candidates.empty()) {
+        found.candidates.push_back(std::move(one.candidate));
+      }
+    }
+    return found;
+  }
+
+ private:
+  void consider(Candidate candidate) {
+    const double us = evaluator_.score(candidate.bucket);
+    // Of each name, which is a way to cut, the best schedule.
+    for (Scored& known : scored_) {
+      if (known.candidate.name != candidate.name) continue;
+      if (us < known.us) known = {std::move(candidate), us};
+      return;
+    }
+    scored_.push_back({std::move(candidate), us});
+  }
+
+  Status chunked(int64_t count, std::vector<int64_t> sizes) {
+    if (evaluator_.evaluations() > first_part_) return {};
+    ASSIGN_OR_RETURN(const std::vector<Candidate> bases,
+                     strategy_candidates(space_, strategy_, sizes.front()));
+    for (const Candidate& base : bases) {
+      for (const int64_t window : strategy_.windows) {
+        if (window >= count) continue;
+        for (const plan::OrderRule rule : {plan::OrderRule::kStages, plan::OrderRule::kWavefront}) {
+          Candidate candidate = base;
+          candidate.name = fmt::format("{}, {} chunks", base.name, count);
+          candidate.single = false;
+          candidate.bucket.chunks = sizes;
+          candidate.bucket.in_flight = window;
+          candidate.bucket.order_rule = rule;
+          consider(std::move(candidate));
+        }
+      }
+    }
+    return {};
+  }
+
+  void tune(Schedules& found) {
+    std::vector<Scored> tuned;
+    const size_t count = std::min(kTuned, scored_.size());
+    double best_us = HUGE_VAL;
+    for (size_t i = 0; i < count; ++i) {
+      if (!std::isfinite(scored_[i].us)) break;
+      ClimbLimits limits;
+      const int64_t left = space_.request().budget.evaluations - evaluator_.evaluations();
+      limits.evaluations = left / static_cast<int64_t>(count - i);
+      Climb climbed = climb(space_, strategy_, scored_[i].candidate.bucket, evaluator_, limits);
+      if (climbed.steps.empty()) continue;
+      if (climbed.us < best_us) {
+        best_us = climbed.us;
+        found.steps = climbed.steps;
+      }
+      Candidate candidate = scored_[i].candidate;
+      candidate.name += ", tuned";
+      candidate.bucket = std::move(climbed.bucket);
+      tuned.push_back({std::move(candidate), climbed.us});
+    }
+    for (Scored& one : tuned) scored_.push_back(std::move(one));
+    std::stable_sort(scored_.begin(), scored_.end(),
+                     [](const Scored& a, const Scored& b) { return a.us < b.us; });
+  }
+
+  const PassSpace& space_;
+  const Strategy& strategy_;
+  PassEvaluator& evaluator_;
+  int64_t first_part_;
+  std::vector<Scored> scored_;
+};
+
+}  // namespace
+
+Result<Schedules> search_schedules(const PassSpace& space, const Strategy& strategy,
+                                   PassEvaluator& evaluator) {
+  return Search(space, strategy, evaluator).run();
+}
+
+}  // namespace troika::planner
