@@ -17,15 +17,12 @@ Cutter::Cutter(const Plan& plan, const RowsBucket& bucket, const graph::Graph& g
       graph_(graph),
       infos_(infos),
       table_(plan, bucket, graph),
+      ranges_(graph, plan.devices, infos),
       slices_(graph, infos, max_logit_rows, out),
-      out_(out),
-      readers_(graph.tensors.size()) {
+      out_(out) {
   for (size_t i = 0; i < graph.ops.size(); ++i) {
     const Op& op = graph.ops[i];
     stages_[{op.stage, op.layer}].push_back(static_cast<OpId>(i));
-    for (const TensorId input : op.inputs) {
-      readers_[static_cast<size_t>(input)].push_back(static_cast<OpId>(i));
-    }
   }
   for (size_t b = 0; b < out.n_worked_on; ++b) {
     const Block& block = out.blocks[b];

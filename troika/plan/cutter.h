@@ -12,6 +12,7 @@
 #include "troika/graph/graph.h"
 #include "troika/plan/cut_graph.h"
 #include "troika/plan/placement_table.h"
+#include "troika/plan/product_ranges.h"
 #include "troika/plan/shares.h"
 #include "troika/plan/slices.h"
 #include "troika/plan/steps.h"
@@ -30,12 +31,6 @@ class Cutter {
  private:
   using OpId = graph::OpId;
   using TensorId = graph::TensorId;
-
-  // Heads that a product's outputs are.
-  struct HeadUse {
-    int64_t head_dim = 0;
-    bool is_kv = false;
-  };
 
   void run_head();
   void run_op(OpId id, int32_t block, int32_t chunk);
@@ -58,15 +53,6 @@ class Cutter {
 
   // Products (cut_products.cpp).
   void product(OpId id, int32_t block, const Placement& placement);
-  bool takes_slices(const graph::Op& op) const;
-  std::optional<HeadUse> head_use(TensorId tensor) const;
-  HeadSplit attention_heads(int32_t layer, std::span<const double> shares) const;
-  // The block of the products that take a tensor's columns as slices of their inputs: 1 if none
-  // does.
-  int64_t block_of_readers(graph::TensorId tensor) const;
-  int64_t common_tile(const Placement& placement, int64_t device::DeviceInfo::*tile) const;
-  std::vector<Range> output_ranges(const graph::Op& op, const Placement& placement) const;
-  std::vector<Range> input_ranges(const graph::Op& op, const Placement& placement) const;
   bool stationary(const Placement& placement, int32_t device) const;
   void whole_product(const graph::Op& source, int32_t block, int32_t device, bool input_stationary);
   void output_slices(const graph::Op& source, int32_t block, const Placement& placement);
@@ -84,9 +70,9 @@ class Cutter {
   const graph::Graph& graph_;
   std::span<const device::DeviceInfo> infos_;
   PlacementTable table_;
+  ProductRanges ranges_;
   Slices slices_;
   CutGraph& out_;
-  std::vector<std::vector<OpId>> readers_;                                // by tensor
   std::map<std::pair<graph::Stage, int32_t>, std::vector<OpId>> stages_;  // by stage and layer
   // Blocks and rows of chunks, and of chunks that join: by the first one and how many.
   struct Unit {

@@ -1,0 +1,33 @@
+#include "troika/planner/ablation.h"
+
+#include <gtest/gtest.h>
+
+#include "troika/cost/described_cost.h"
+#include "troika/model/synth.h"
+#include "troika/soc/catalogue.h"
+
+namespace troika::planner {
+namespace {
+
+TEST(Ablation, EveryIdeaIsARowAndNoneMakesItSlower) {
+  const cost::DescribedCost cost(*soc::find("snapdragon-8-gen-3"));
+  model::SynthOptions options;
+  options.shape = *model::parse_shape("1024,2,8,4,2816,512");
+  const model::Model model = *model::outline_model(options);
+  const graph::Graph graph = *graph::build(model);
+  PassRequest request;
+  request.rows = 320;
+  request.budget.evaluations = 150;
+  const auto rows = ablation(graph, cost, request);
+  ASSERT_TRUE(rows.has_value()) << rows.error().message;
+  ASSERT_EQ(rows->size(), 8u);
+  EXPECT_EQ(rows->front().name, "layer");
+  EXPECT_EQ(rows->back().name, "+ trace-guided");
+  for (size_t i = 1; i < rows->size(); ++i) EXPECT_GE((*rows)[i].gain, 0.999) << (*rows)[i].name;
+  // The operand held in place matters on this chip, and so does fast synchronization.
+  EXPECT_GT((*rows)[2].gain, 1.1);
+  EXPECT_GT((*rows)[5].gain, 1.01);
+}
+
+}  // namespace
+}  // namespace troika::planner
