@@ -1,5 +1,7 @@
 #include "troika/device/openvino/module/plugin.h"
 
+#include <stdlib.h>  // setenv
+
 #include <openvino/core/version.hpp>
 #include <openvino/runtime/intel_cpu/properties.hpp>
 #include <openvino/runtime/properties.hpp>
@@ -52,6 +54,10 @@ Result<std::string> choose(ov::Core& core, const OpenVinoOptions& options) {
 }
 
 Result<std::unique_ptr<PluginState>> open_here(const OpenVinoOptions& options) {
+  // OpenVINO's thread pool binds a thread to cores and back for each graph that the thread runs:
+  // system calls that cost more than a small graph. hwloc makes none for another machine, and
+  // threads stay where this device has put them.
+  setenv("HWLOC_THISSYSTEM", "0", 0);
   auto state = std::make_unique<PluginState>();
   ASSIGN_OR_RETURN(state->plugin, choose(state->core, options));
   state->chip = state->core.get_property(state->plugin, ov::device::full_name);
