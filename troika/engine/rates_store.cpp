@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <utility>
 
 #include "troika/base/cache_file.h"
 #include "troika/device/check/report_json.h"
@@ -22,6 +23,11 @@ constexpr int64_t kDisturbedKeptForSeconds = 600;
 // Multiply-adds per second, beyond any device.
 constexpr double kMostRate = 1e18;
 
+constexpr std::pair<const char*, double plan::DeviceRates::*> kParts[] = {
+    {"attention", &plan::DeviceRates::attention},
+    {"mlp", &plan::DeviceRates::mlp},
+    {"head", &plan::DeviceRates::head}};
+
 std::optional<double> rate_of(const json& value, const char* key) {
   const auto found = value.find(key);
   if (found == value.end() || !found->is_number()) return std::nullopt;
@@ -38,6 +44,13 @@ std::optional<std::vector<plan::DeviceRates>> rates_of(const json& value, size_t
     const auto decode = rate_of(one, "decode");
     if (!prefill || !decode) return std::nullopt;
     rates.push_back({*prefill, *decode});
+    for (const auto& [key, part] : kParts) {
+      if (one.contains(key)) {
+        const auto rate = rate_of(one, key);
+        if (!rate) return std::nullopt;
+        rates.back().*part = *rate;
+      }
+    }
   }
   return rates;
 }
@@ -88,7 +101,11 @@ Status RatesStore::save(const std::string& identity, std::span<const plan::Devic
   if (folder_.empty()) return {};
   json list = json::array();
   for (const plan::DeviceRates& one : rates) {
-    list.push_back({{"prefill", one.prefill}, {"decode", one.decode}});
+    json entry = {{"prefill", one.prefill}, {"decode", one.decode}};
+    for (const auto& [key, part] : kParts) {
+      if (one.*part > 0) entry[key] = one.*part;
+    }
+    list.push_back(std::move(entry));
   }
   const json value = {{"format", kFormat},
                       {"identity", identity},

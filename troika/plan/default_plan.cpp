@@ -124,7 +124,14 @@ Cut cut_of_stage(Cut cut, Stage stage) {
 
 struct PhasePlan {
   Cut cut = Cut::kPaired;
-  std::vector<Part> parts;
+  std::vector<Part> attention;  // G1 too
+  std::vector<Part> mlp;        // the output projection takes the attention's slices if it can
+  std::vector<Part> head;
+
+  const std::vector<Part>& parts(Stage stage) const {
+    if (stage == Stage::kHead) return head;
+    return stage == Stage::kG2 ? mlp : attention;
+  }
 };
 
 // The head works on the rows of wanted logits, one as a rule: it is cut as decode is.
@@ -141,18 +148,23 @@ RowsBucket bucket_of(int64_t max_rows, const PhasePlan& body, const PhasePlan& h
     placement.first_layer = outer ? -1 : 0;
     placement.last_layer = outer ? -1 : last_layer;
     placement.cut = cut_of_stage(phase.cut, stage);
-    placement.parts = phase.parts;
-    if (placement.cut == Cut::kNone) placement.parts = {fastest(phase.parts)};
+    placement.parts = phase.parts(stage);
+    if (placement.cut == Cut::kNone) placement.parts = {fastest(placement.parts)};
     bucket.placements.push_back(std::move(placement));
   }
   return bucket;
 }
 
+// "paired: cpu@0 60 %, openvino@1 40 %"; of shares that are not the same everywhere those of the
+// attention, of the MLP and of the head.
 std::string describe(const PhasePlan& phase) {
   std::string text(to_string(phase.cut));
-  for (size_t i = 0; i < phase.parts.size(); ++i) {
-    text += fmt::format("{}{} {:.0f} %", i == 0 ? ": " : ", ", phase.parts[i].device,
-                        100 * phase.parts[i].share);
+  for (size_t i = 0; i < phase.mlp.size(); ++i) {
+    const double shares[] = {phase.attention[i].share, phase.mlp[i].share, phase.head[i].share};
+    const bool same = shares[0] == shares[1] && shares[1] == shares[2];
+    text += fmt::format("{}{} {:.0f}", i == 0 ? ": " : ", ", phase.mlp[i].device, 100 * shares[0]);
+    if (!same) text += fmt::format("/{:.0f}/{:.0f}", 100 * shares[1], 100 * shares[2]);
+    text += " %";
   }
   return text;
 }
@@ -193,18 +205,26 @@ Plan default_plan(const graph::Graph& graph, std::span<const device::DeviceInfo>
   if (infos.size() == 1) {
     return single_device_plan(graph, infos.front().name, options.max_rows, options.kv_type);
   }
-  const auto shares_of = [&](const std::optional<SplitRule::Phase>& rule,
-                             double DeviceRates::*rate) {
-    if (rule && !rule->shares.empty()) return normalized(rule->shares, kLeastShare);
+  const auto parts_of = [&](const std::optional<SplitRule::Phase>& rule,
+                            double DeviceRates::*rate) {
+    if (rule && !rule->shares.empty()) {
+      return to_parts(infos, normalized(rule->shares, kLeastShare));
+    }
+    const bool known =
+        std::all_of(rates.begin(), rates.end(), [&](const auto& one) { return one.*rate > 0; });
     std::vector<double> shares;
-    for (const DeviceRates& one : rates) shares.push_back(one.*rate);
-    return normalized(std::move(shares), std::max(options.least_share, kLeastShare));
+    for (const DeviceRates& one : rates) shares.push_back(known ? one.*rate : one.decode);
+    return to_parts(infos,
+                    normalized(std::move(shares), std::max(options.least_share, kLeastShare)));
   };
-  const PhasePlan decode = {options.split.decode ? options.split.decode->cut : Cut::kPaired,
-                            to_parts(infos, shares_of(options.split.decode, &DeviceRates::decode))};
-  const PhasePlan prefill = {
-      options.split.prefill ? options.split.prefill->cut : Cut::kActivationCentric,
-      to_parts(infos, shares_of(options.split.prefill, &DeviceRates::prefill))};
+  const auto& of_decode = options.split.decode;
+  const PhasePlan decode = {
+      of_decode ? of_decode->cut : Cut::kPaired, parts_of(of_decode, &DeviceRates::attention),
+      parts_of(of_decode, &DeviceRates::mlp), parts_of(of_decode, &DeviceRates::head)};
+  const auto& of_prefill = options.split.prefill;
+  const std::vector<Part> everywhere = parts_of(of_prefill, &DeviceRates::prefill);
+  const PhasePlan prefill = {of_prefill ? of_prefill->cut : Cut::kActivationCentric, everywhere,
+                             everywhere, everywhere};
   // Few rows cannot be shared out fairly in standard lengths.
   PhasePlan between = prefill;
   if (!options.split.prefill) between.cut = Cut::kPaired;

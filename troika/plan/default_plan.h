@@ -19,6 +19,11 @@ namespace troika::plan {
 struct DeviceRates {
   double prefill = 0;  // with many rows
   double decode = 0;   // with one row
+  // The same for what devices share between two joins, since one that starts a task slowly gets
+  // less of what is short; 0: as `decode`.
+  double attention = 0;  // q, k, v, attention and its output projection
+  double mlp = 0;        // gate, up and down
+  double head = 0;
 };
 
 // What a user may prescribe of it: `--split RULE`. RULE is one or two of [PHASE=]CUT[:SHARE/...],

@@ -69,13 +69,14 @@ HeadSplit split_heads(int64_t n_heads, int64_t n_kv_heads, int64_t grain,
   HeadSplit heads;
   heads.kv = split(n_kv_heads, 1, shares);
   const std::vector<double> borders = cumulative(shares);
-  const auto all = static_cast<double>(n_heads + 2 * n_kv_heads);
+  // A query head is computed and projected, a KV head is two: key and value.
+  const auto all = static_cast<double>(n_heads + n_kv_heads);
   int64_t begin = 0;
   for (size_t i = 0; i < borders.size(); ++i) {
     int64_t end = n_heads;
     if (i + 1 < borders.size()) {
       // What the border leaves for q, once k and v have their part.
-      end = nearest_multiple(borders[i] * all - 2.0 * static_cast<double>(heads.kv[i].end), grain);
+      end = nearest_multiple(borders[i] * all - static_cast<double>(heads.kv[i].end), grain);
       end = std::clamp(end, begin, n_heads);
     }
     heads.query.push_back({begin, end});

@@ -20,7 +20,7 @@ struct Range {
 std::vector<Range> split(int64_t total, int64_t grain, std::span<const double> shares);
 
 // The same for the heads of one attention: query heads at multiples of `grain`, and KV heads, so
-// that each part's heads of q, k and v together come closest to its share.
+// that each part's heads of q, k, v and the output projection together come closest to its share.
 struct HeadSplit {
   std::vector<Range> query;
   std::vector<Range> kv;

@@ -1,6 +1,7 @@
 // Executor: runs the tasks of a plan on devices, one forward pass at a time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,6 +40,15 @@ struct ExecutorOptions {
   std::function<bool()> cancelled = nullptr;
 };
 
+// What lies between two joins of a layer that is cut in pairs, and the head.
+enum class WorkPart { kAttention, kMlp, kHead, kOther };
+inline constexpr size_t kWorkParts = 4;
+
+struct PartWork {
+  int64_t macs = 0;
+  Duration busy{};
+};
+
 // What one device did since the last reset.
 struct DeviceWork {
   int64_t macs = 0;
@@ -49,6 +59,7 @@ struct DeviceWork {
   // Of the first some thousand joins: from the end of what was waited for to the start.
   std::vector<Duration> wake_ups;
   int64_t tasks = 0;
+  std::array<PartWork, kWorkParts> parts{};  // by WorkPart
 };
 
 // What the calling thread did since the last reset, in time on a core.

@@ -214,6 +214,9 @@ class Pass {
       work.macs += macs(task);
       ++work.tasks;
       if (times.wait > Duration::zero()) count_join(task, times, work);
+      PartWork& part = work.parts[static_cast<size_t>(schedule_.parts[i])];
+      part.macs += macs(task);
+      part.busy += times.end - times.start;
       spans[index].busy += times.end - times.start;
       spans[index].first = std::min(spans[index].first, times.start);
       spans[index].last = std::max(spans[index].last, times.end);

@@ -1,6 +1,8 @@
 #include "troika/runtime/rates.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "troika/device/memory.h"
 #include "troika/device/quarantine.h"
@@ -11,24 +13,59 @@ namespace troika::runtime {
 namespace {
 
 constexpr int kLeastRuns = 2;
-constexpr int kMostRuns = 12;
+constexpr int kMostRuns = 40;
+// Weights of a pass of one row that do not stay in a cache from pass to pass, as those of a model
+// do not.
+constexpr int64_t kStreamedBytes = int64_t{48} << 20;
+constexpr int64_t kLeastLayers = 2;
+// Tokens that attention sees in such a pass.
+constexpr int64_t kDepth = 512;
+
+double rate(int64_t macs, Duration busy) {
+  return busy > Duration::zero() ? static_cast<double>(macs) / to_seconds(busy) : 0;
+}
+
+double median(std::vector<double>& values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Layers that together with the head hold so many weights, if there are as many.
+graph::Graph streamed_layers(const graph::Graph& graph) {
+  std::vector<int64_t> of_layer(static_cast<size_t>(graph.n_layers), 0);
+  int64_t bytes = 0;
+  for (size_t i = 0; i < graph.ops.size(); ++i) {
+    const graph::Op& op = graph.ops[i];
+    if (op.kind != graph::OpKind::kMatMul) continue;
+    const int64_t weights = graph::weight_bytes(graph, static_cast<graph::OpId>(i));
+    (op.layer < 0 ? bytes : of_layer[static_cast<size_t>(op.layer)]) += weights;
+  }
+  int64_t layers = 0;
+  while (layers < graph.n_layers && (layers < kLeastLayers || bytes < kStreamedBytes)) {
+    bytes += of_layer[static_cast<size_t>(layers++)];
+  }
+  return graph::first_layers(graph, layers);
+}
 
 // Passes over one layer, on some devices.
 class Trial {
  public:
   static Result<std::unique_ptr<Trial>> create(
       const graph::Graph& layer, const plan::Plan& plan,
-      std::span<const std::unique_ptr<device::Device>> devices, const RatesOptions& options) {
+      std::span<const std::unique_ptr<device::Device>> devices, const RatesOptions& options,
+      int64_t held = 0) {
     const int64_t rows = plan.buckets.back().max_rows;
     device::KvLayout layout;
     layout.n_layers = layer.n_layers;
     layout.n_kv_heads = layer.n_kv_heads;
     layout.head_dim = layer.head_dim;
-    layout.n_blocks = rows / device::kKvBlockTokens + 2;
+    layout.n_blocks = (held + rows) / device::kKvBlockTokens + 2;
     auto trial = std::unique_ptr<Trial>(new Trial);
     trial->devices_ = devices;
     trial->cancelled_ = options.cancelled;
-    ASSIGN_OR_RETURN(KvCache cache, KvCache::create(layout, rows + 1, *trial->pool_));
+    ASSIGN_OR_RETURN(KvCache cache, KvCache::create(layout, held + rows + 1, *trial->pool_));
     trial->cache_ = std::make_unique<KvCache>(std::move(cache));
     ExecutorOptions executor_options;
     executor_options.cancelled = options.cancelled;
@@ -36,29 +73,41 @@ class Trial {
                                                         *trial->cache_, executor_options));
     trial->tokens_.assign(static_cast<size_t>(rows), 0);
     trial->sequence_ = trial->cache_->new_sequence();
+    trial->held_ = held;
+    if (held == 0) return trial;
+    std::memset(trial->cache_->data(), 0, static_cast<size_t>(layout.total_bytes()));
+    RETURN_IF_ERROR(trial->cache_->reserve(trial->sequence_, held));
+    trial->cache_->commit(trial->sequence_, held);
     return trial;
   }
 
-  // Multiply-adds per second of each device while it is busy, at best of a few passes after one
-  // that warms up; 0 for a device that had nothing to do.
-  Result<std::vector<double>> rates(int64_t rows, TimePoint until, const Clock& clock) {
+  // Calls `note` after each of a few passes, but for one that warms up.
+  Status run(int64_t rows, WantLogits logits, TimePoint until, const Clock& clock,
+             const std::function<void(std::span<const DeviceWork>)>& note) {
     RETURN_IF_ERROR(executor_->prepare(rows));
-    std::vector<double> best(executor_->device_work().size(), 0);
     for (int run = 0; run <= kMostRuns; ++run) {
       if (cancelled_ && cancelled_()) {
         return make_error(ErrorCode::kCancelled, "interrupted while devices were measured");
       }
-      cache_->truncate(sequence_, 0);
+      cache_->truncate(sequence_, held_);
       executor_->reset_work();
       RETURN_IF_ERROR(executor_->forward(
-          {{{sequence_, std::span(tokens_).first(static_cast<size_t>(rows)), WantLogits::kNone}}}));
-      for (size_t i = 0; i < best.size() && run > 0; ++i) {
-        const DeviceWork& work = executor_->device_work()[i];
-        if (work.busy <= Duration::zero()) continue;
-        best[i] = std::max(best[i], static_cast<double>(work.macs) / to_seconds(work.busy));
-      }
+          {{{sequence_, std::span(tokens_).first(static_cast<size_t>(rows)), logits}}}));
+      if (run > 0) note(executor_->device_work());
       if (run >= kLeastRuns && clock.now() > until) break;
     }
+    return {};
+  }
+
+  // Multiply-adds per second of each device while it is busy, at best; 0 for a device that had
+  // nothing to do.
+  Result<std::vector<double>> rates(int64_t rows, TimePoint until, const Clock& clock) {
+    std::vector<double> best(executor_->device_work().size(), 0);
+    RETURN_IF_ERROR(run(rows, WantLogits::kNone, until, clock, [&](const auto& work) {
+      for (size_t i = 0; i < best.size(); ++i) {
+        best[i] = std::max(best[i], rate(work[i].macs, work[i].busy));
+      }
+    }));
     return best;
   }
 
@@ -83,33 +132,67 @@ class Trial {
   std::unique_ptr<Executor> executor_;
   std::vector<model::TokenId> tokens_;
   SequenceId sequence_ = 0;
+  int64_t held_ = 0;  // tokens of zeros before those that are measured
 };
 
 // A part of a product does not take that part of its time, and devices slow each other down. So
 // they are run together on their shares, and their rates taken again from that.
 class Refinement {
  public:
-  Refinement(const graph::Graph& layer, std::span<const std::unique_ptr<device::Device>> devices,
-             const RatesOptions& options, Duration budget, const Clock& clock)
-      : layer_(layer), devices_(devices), options_(options), budget_(budget), clock_(clock) {
+  Refinement(std::span<const std::unique_ptr<device::Device>> devices, const RatesOptions& options,
+             Duration budget, const Clock& clock)
+      : devices_(devices), options_(options), budget_(budget), clock_(clock) {
     for (const auto& device : devices) infos_.push_back(device->info());
   }
 
-  Status refine(int64_t rows, double plan::DeviceRates::*phase,
-                std::vector<plan::DeviceRates>& rates) {
-    plan::DefaultPlanOptions plan_options;
-    plan_options.max_rows = rows;
-    const plan::Plan plan = plan::default_plan(layer_, infos_, rates, plan_options);
-    ASSIGN_OR_RETURN(const auto trial, Trial::create(layer_, plan, devices_, options_));
+  Status prefill(const graph::Graph& layer, int64_t rows, std::vector<plan::DeviceRates>& rates) {
+    ASSIGN_OR_RETURN(const auto trial, make_trial(layer, rows, rates, 0));
     ASSIGN_OR_RETURN(const auto together, trial->rates(rows, clock_.now() + budget_, clock_));
     for (size_t i = 0; i < rates.size(); ++i) {
-      if (together[i] > 0) rates[i].*phase = together[i];
+      if (together[i] > 0) rates[i].prefill = together[i];
+    }
+    return {};
+  }
+
+  // What starts late or ends late keeps the others waiting at every join: each part is balanced by
+  // itself, by the middle of several passes, in which devices had the machine's same moods.
+  Status decode(const graph::Graph& layers, std::vector<plan::DeviceRates>& rates) {
+    // What lies in a device's own memory cannot be filled from here.
+    const bool shared = std::all_of(infos_.begin(), infos_.end(),
+                                    [](const auto& info) { return info.unified_memory; });
+    ASSIGN_OR_RETURN(const auto trial, make_trial(layers, 1, rates, shared ? kDepth : 0));
+    std::vector<std::array<std::vector<double>, kWorkParts>> seen(rates.size());
+    RETURN_IF_ERROR(
+        trial->run(1, WantLogits::kLast, clock_.now() + budget_, clock_, [&](const auto& work) {
+          for (size_t i = 0; i < seen.size(); ++i) {
+            for (size_t part = 0; part < kWorkParts; ++part) {
+              const PartWork& did = work[i].parts[part];
+              if (did.macs > 0) seen[i][part].push_back(rate(did.macs, did.busy));
+            }
+          }
+        }));
+    for (size_t i = 0; i < rates.size(); ++i) {
+      const auto take = [&](WorkPart part, double plan::DeviceRates::*slot) {
+        const double together = median(seen[i][static_cast<size_t>(part)]);
+        if (together > 0) rates[i].*slot = together;
+      };
+      take(WorkPart::kAttention, &plan::DeviceRates::attention);
+      take(WorkPart::kMlp, &plan::DeviceRates::mlp);
+      take(WorkPart::kHead, &plan::DeviceRates::head);
     }
     return {};
   }
 
  private:
-  const graph::Graph& layer_;
+  Result<std::unique_ptr<Trial>> make_trial(const graph::Graph& graph, int64_t rows,
+                                            const std::vector<plan::DeviceRates>& rates,
+                                            int64_t held) const {
+    plan::DefaultPlanOptions plan_options;
+    plan_options.max_rows = rows;
+    const plan::Plan plan = plan::default_plan(graph, infos_, rates, plan_options);
+    return Trial::create(graph, plan, devices_, options_, held);
+  }
+
   std::span<const std::unique_ptr<device::Device>> devices_;
   const RatesOptions& options_;
   Duration budget_;
@@ -131,14 +214,16 @@ Result<std::vector<plan::DeviceRates>> measure_rates(
     ASSIGN_OR_RETURN(const auto trial, Trial::create(layer, plan, devices.subspan(i, 1), options));
     ASSIGN_OR_RETURN(const auto many, trial->rates(options.rows, clock.now() + each, clock));
     ASSIGN_OR_RETURN(const auto one, trial->rates(1, clock.now() + each, clock));
-    rates.push_back({std::max(many.front(), 1.0), std::max(one.front(), 1.0)});
+    const double alone = std::max(one.front(), 1.0);
+    rates.push_back({std::max(many.front(), 1.0), alone, alone, alone, alone});
   }
   if (devices.size() == 1) return rates;
-  Refinement refinement(layer, devices, options, each, clock);
+  Refinement refinement(devices, options, each, clock);
+  const graph::Graph layers = streamed_layers(graph);
   for (int i = 0; i < kDecodeRefinements; ++i) {
-    RETURN_IF_ERROR(refinement.refine(1, &plan::DeviceRates::decode, rates));
+    RETURN_IF_ERROR(refinement.decode(layers, rates));
   }
-  RETURN_IF_ERROR(refinement.refine(2 * options.rows, &plan::DeviceRates::prefill, rates));
+  RETURN_IF_ERROR(refinement.prefill(layer, 2 * options.rows, rates));
   return rates;
 }
 

@@ -20,8 +20,9 @@ struct RatesOptions {
   std::function<bool()> cancelled;                    // asked now and then; true: kCancelled
 };
 
-// Runs the first layer alone on each device, with many rows and with one. Compiling is not counted.
-// An error of the device itself names it.
+// Runs the first layer alone on each device, with many rows and with one; then all devices together
+// on the shares that follow, as many layers as do not stay in a cache with one row, and takes their
+// rates again from that. Compiling is not counted. An error of the device itself names it.
 Result<std::vector<plan::DeviceRates>> measure_rates(
     const graph::Graph& graph, std::span<const std::unique_ptr<device::Device>> devices,
     const RatesOptions& options, const Clock& clock = system_clock());

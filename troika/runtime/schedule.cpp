@@ -1,6 +1,34 @@
 #include "troika/runtime/schedule.h"
 
+#include <algorithm>
+
 namespace troika::runtime {
+namespace {
+
+// The output projection belongs to the attention whose slices it takes.
+WorkPart part_of(const graph::Graph& cut, const plan::Task& task) {
+  switch (task.stage) {
+    case graph::Stage::kG1:
+    case graph::Stage::kAttention:
+      return WorkPart::kAttention;
+    case graph::Stage::kHead:
+      return WorkPart::kHead;
+    case graph::Stage::kG2:
+      break;
+    case graph::Stage::kInput:
+      return WorkPart::kOther;
+  }
+  const auto& ops = task.program.ops;
+  const bool projects = std::any_of(ops.begin(), ops.end(), [&](graph::OpId id) {
+    return cut.op(id).kind == graph::OpKind::kMatMul && plan::product_name(cut, id) == "o";
+  });
+  const bool activates = std::any_of(ops.begin(), ops.end(), [&](graph::OpId id) {
+    return cut.op(id).kind == graph::OpKind::kSiluMul;
+  });
+  return projects && !activates ? WorkPart::kAttention : WorkPart::kMlp;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Schedule>> make_schedule(
     const plan::Plan& plan, size_t bucket, const graph::Graph& graph, int64_t rows,
@@ -22,6 +50,9 @@ Result<std::unique_ptr<Schedule>> make_schedule(
   }
   schedule->durations.resize(schedule->list.tasks.size());
   schedule->usual.resize(schedule->list.tasks.size());
+  for (const plan::Task& task : schedule->list.tasks) {
+    schedule->parts.push_back(part_of(cut, task));
+  }
   return schedule;
 }
 

@@ -11,6 +11,7 @@
 #include "troika/base/result.h"
 #include "troika/device/device.h"
 #include "troika/plan/lower.h"
+#include "troika/runtime/executor.h"
 
 namespace troika::runtime {
 
@@ -39,6 +40,7 @@ struct Schedule {
   int64_t logits_stride = 0;        // floats
   std::vector<Duration> durations;  // by task: what it took lately, from queueing to its end
   std::vector<UsualTime> usual;     // by task
+  std::vector<WorkPart> parts;      // by task
   uint64_t last_used = 0;
 
   bool serves(size_t of_bucket, int64_t rows) const {
