@@ -1,16 +1,21 @@
 // Compares devices alone with the same devices together, taking turns in one process:
 //   devices_bench MODEL DEVICE,DEVICE[,...] [ROUNDS [PROMPT [TOKENS [SYNC [SPLIT]]]]]
 // For prefill and decode: medians and spread of each, the sum of the devices alone, and what part
-// of it they reach together. Run it on an idle machine; devices should name different cores.
+// of it they reach together; and what they reach at once, each with a context of its own: what is
+// missing there they take from each other without ever meeting. Run it on an idle machine; devices
+// should name different cores.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "troika/base/thread_time.h"
 #include "troika/engine/engine.h"
 
 namespace {
@@ -35,6 +40,7 @@ struct Side {
   std::unique_ptr<engine::Engine> engine;
   Samples prefill;
   Samples decode;
+  Samples at_once;                      // decode, while the others decode for themselves
   std::vector<engine::DeviceUse> uses;  // of the last decode turn, then of the last prefill turn
   std::vector<engine::DeviceUse> prefill_uses;
   Duration decode_time{};
@@ -90,6 +96,25 @@ void measure(Side& side, const Settings& settings, bool counts) {
   side.decode.tok_s.push_back(static_cast<double>(settings.tokens) / to_seconds(side.decode_time));
 }
 
+// All devices at the same time, each for itself, for about as long as the first takes for its
+// tokens alone.
+void measure_at_once(std::span<Side> alone, const Settings& settings) {
+  constexpr int64_t kPiece = 4;
+  const Duration length = alone.front().decode_time;
+  std::vector<std::thread> threads;
+  for (Side& side : alone) {
+    threads.emplace_back([&side, &settings, length] {
+      Duration spent{};
+      int64_t tokens = 0;
+      for (; spent < length; tokens += kPiece) {
+        spent += need(side.engine->time_decode(kPiece, settings.prompt));
+      }
+      side.at_once.tok_s.push_back(static_cast<double>(tokens) / to_seconds(spent));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 // The time that the device waited for others although they had nothing to wait for: joins are
 // counted apart, by how late a waiter starts once it can.
 void print_uses(const char* phase, const std::vector<engine::DeviceUse>& uses, Duration time) {
@@ -114,16 +139,23 @@ void report(const std::vector<Side>& sides, const Settings& settings) {
              settings.prompt, settings.prompt);
   double prefill_sum = 0;
   double decode_sum = 0;
+  double at_once_sum = 0;
+  std::string at_once;
   for (const Side& side : sides) {
     fmt::print("| {} | {} | {} |\n", side.devices, side.prefill.text(), side.decode.text());
     if (&side == &sides.back()) break;
     prefill_sum += side.prefill.median();
     decode_sum += side.decode.median();
+    at_once_sum += side.at_once.median();
+    at_once +=
+        fmt::format("{}{} {}", at_once.empty() ? "" : "; ", side.devices, side.at_once.text());
   }
   const Side& together = sides.back();
   fmt::print("together, of the sum: prefill {:.2f}, decode {:.2f} (sync {}; {})\n",
              together.prefill.median() / prefill_sum, together.decode.median() / decode_sum,
              to_string(settings.sync), together.engine->plan().reason);
+  fmt::print("decode at once, each for itself, tok/s: {}; of the sum: {:.2f}\n", at_once,
+             at_once_sum / decode_sum);
   print_uses("prefill", together.prefill_uses, together.prefill_time);
   print_uses("decode", together.uses, together.decode_time);
 }
@@ -155,8 +187,14 @@ int main(int argc, char** argv) {
   }
   sides.push_back(open(settings, settings.devices, true));
   for (Side& side : sides) measure(side, settings, false);
+  const TimePoint start = system_clock().now();
+  const Duration ready_before = time_without_core();
   for (int round = 0; round < settings.rounds; ++round) {
     for (Side& side : sides) measure(side, settings, true);
+    measure_at_once(std::span(sides).first(sides.size() - 1), settings);
   }
+  const Duration took = system_clock().now() - start;
   report(sides, settings);
+  fmt::print("threads of this program wanted a core in vain for {:.1f} % of the time\n",
+             100 * to_seconds(time_without_core() - ready_before) / to_seconds(took));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 
 #include "troika/device/memory.h"
 #include "troika/device/quarantine.h"
@@ -13,7 +14,7 @@ namespace troika::runtime {
 namespace {
 
 constexpr int kLeastRuns = 2;
-constexpr int kMostRuns = 40;
+constexpr int kMostRuns = 200;
 // Weights of a pass of one row that do not stay in a cache from pass to pass, as those of a model
 // do not.
 constexpr int64_t kStreamedBytes = int64_t{48} << 20;
@@ -140,14 +141,15 @@ class Trial {
 class Refinement {
  public:
   Refinement(std::span<const std::unique_ptr<device::Device>> devices, const RatesOptions& options,
-             Duration budget, const Clock& clock)
-      : devices_(devices), options_(options), budget_(budget), clock_(clock) {
+             const Clock& clock)
+      : devices_(devices), options_(options), clock_(clock) {
     for (const auto& device : devices) infos_.push_back(device->info());
   }
 
-  Status prefill(const graph::Graph& layer, int64_t rows, std::vector<plan::DeviceRates>& rates) {
+  Status prefill(const graph::Graph& layer, int64_t rows, Duration budget,
+                 std::vector<plan::DeviceRates>& rates) {
     ASSIGN_OR_RETURN(const auto trial, make_trial(layer, rows, rates, 0));
-    ASSIGN_OR_RETURN(const auto together, trial->rates(rows, clock_.now() + budget_, clock_));
+    ASSIGN_OR_RETURN(const auto together, trial->rates(rows, clock_.now() + budget, clock_));
     for (size_t i = 0; i < rates.size(); ++i) {
       if (together[i] > 0) rates[i].prefill = together[i];
     }
@@ -156,14 +158,15 @@ class Refinement {
 
   // What starts late or ends late keeps the others waiting at every join: each part is balanced by
   // itself, by the middle of several passes, in which devices had the machine's same moods.
-  Status decode(const graph::Graph& layers, std::vector<plan::DeviceRates>& rates) {
+  Status decode(const graph::Graph& layers, Duration budget,
+                std::vector<plan::DeviceRates>& rates) {
     // What lies in a device's own memory cannot be filled from here.
     const bool shared = std::all_of(infos_.begin(), infos_.end(),
                                     [](const auto& info) { return info.unified_memory; });
     ASSIGN_OR_RETURN(const auto trial, make_trial(layers, 1, rates, shared ? kDepth : 0));
     std::vector<std::array<std::vector<double>, kWorkParts>> seen(rates.size());
     RETURN_IF_ERROR(
-        trial->run(1, WantLogits::kLast, clock_.now() + budget_, clock_, [&](const auto& work) {
+        trial->run(1, WantLogits::kLast, clock_.now() + budget, clock_, [&](const auto& work) {
           for (size_t i = 0; i < seen.size(); ++i) {
             for (size_t part = 0; part < kWorkParts; ++part) {
               const PartWork& did = work[i].parts[part];
@@ -195,7 +198,6 @@ class Refinement {
 
   std::span<const std::unique_ptr<device::Device>> devices_;
   const RatesOptions& options_;
-  Duration budget_;
   const Clock& clock_;
   std::vector<device::DeviceInfo> infos_;
 };
@@ -206,9 +208,14 @@ Result<std::vector<plan::DeviceRates>> measure_rates(
     const graph::Graph& graph, std::span<const std::unique_ptr<device::Device>> devices,
     const RatesOptions& options, const Clock& clock) {
   constexpr int kDecodeRefinements = 2;
+  // Parts of the budget: a decode's is longer, for the speed of a core may change every few
+  // milliseconds.
+  constexpr int kDecodeParts = 4;
+  constexpr int kPrefillParts = 2;
   const graph::Graph layer = graph::first_layers(graph, 1);
   std::vector<plan::DeviceRates> rates;
-  const Duration each = options.budget / static_cast<int64_t>(2 * devices.size() + 4);
+  const Duration each = options.budget / (2 * std::ssize(devices) +
+                                          kDecodeRefinements * kDecodeParts + kPrefillParts);
   for (size_t i = 0; i < devices.size(); ++i) {
     const auto plan = plan::single_device_plan(layer, devices[i]->info().name, options.rows, "f32");
     ASSIGN_OR_RETURN(const auto trial, Trial::create(layer, plan, devices.subspan(i, 1), options));
@@ -218,12 +225,12 @@ Result<std::vector<plan::DeviceRates>> measure_rates(
     rates.push_back({std::max(many.front(), 1.0), alone, alone, alone, alone});
   }
   if (devices.size() == 1) return rates;
-  Refinement refinement(devices, options, each, clock);
+  Refinement refinement(devices, options, clock);
   const graph::Graph layers = streamed_layers(graph);
   for (int i = 0; i < kDecodeRefinements; ++i) {
-    RETURN_IF_ERROR(refinement.decode(layers, rates));
+    RETURN_IF_ERROR(refinement.decode(layers, kDecodeParts * each, rates));
   }
-  RETURN_IF_ERROR(refinement.prefill(layer, 2 * options.rows, rates));
+  RETURN_IF_ERROR(refinement.prefill(layer, 2 * options.rows, kPrefillParts * each, rates));
   return rates;
 }
 
