@@ -10,6 +10,7 @@
 #include "troika/model/synth.h"
 #include "troika/plan/default_plan.h"
 #include "troika/sim/lowered.h"
+#include "troika/sim/pass_schedule.h"
 #include "troika/soc/catalogue.h"
 
 namespace {
@@ -86,7 +87,22 @@ int main(int argc, char** argv) {
   const double noisy = per_second(seconds, [&] { simulator.run(*schedule, {1, 0.05}); });
   const double built =
       per_second(seconds, [&] { simulator.run(*sim::schedule_from(*list, cost, lowered)); });
+  sim::PassScheduler scheduler(graph, cost, infos, lowered);
+  sim::PassSchedule pass;
+  const double changed = per_second(seconds, [&] {
+    // Another share every time, as in a search.
+    double& share = bucket.placements.back().parts.front().share;
+    share = share < 0.9 ? share + 0.01 : 0.5;
+    if (scheduler.build(bucket, 4096, pass)) simulator.run(pass.schedule);
+  });
+  const double lowered_anew = per_second(seconds, [&] {
+    const auto tasks = plan::lower(plan, bucket, graph, 4096, 1, infos);
+    simulator.run(*sim::schedule_from(*tasks, cost, lowered));
+  });
   std::printf("%zu tasks: %.0f runs/s, %.0f with noise, %.0f with costs of every task anew\n",
               schedule->tasks.size(), runs, noisy, built);
+  std::printf(
+      "of a changed plan: %.0f schedules made and run a second (%zu tasks), %.0f by lowering\n",
+      changed, pass.schedule.tasks.size(), lowered_anew);
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "troika/plan/shares.h"
+#include "troika/sim/operator_cost.h"
 
 namespace troika::sim {
 namespace {
@@ -86,30 +87,19 @@ class TaskCost {
 
   std::optional<cost::Estimate> product(OpId id) const {
     const Op& op = graph_.op(id);
-    cost::Product product;
-    product.m = rows_.padded;
-    product.weight_stationary = !input_stationary_;
-    product.n = graph_.tensor(op.output).width;
-    product.k = graph_.tensor(op.inputs[0]).width;
-    product.weight_bits =
-        options_.weight_bits > 0
-            ? options_.weight_bits
-            : 8 * static_cast<double>(graph::weight_bytes(graph_, id)) /
-                  (static_cast<double>(product.n) * static_cast<double>(product.k));
-    for (const std::string_view type : soc::types_near(product.weight_bits)) {
-      product.type = type;
-      if (auto estimate = cost_.product(device_, product)) return estimate;
-    }
-    return std::nullopt;
+    const int64_t n = graph_.tensor(op.output).width;
+    const int64_t k = graph_.tensor(op.inputs[0]).width;
+    const double bits = options_.weight_bits > 0
+                            ? options_.weight_bits
+                            : 8 * static_cast<double>(graph::weight_bytes(graph_, id)) /
+                                  (static_cast<double>(n) * static_cast<double>(k));
+    return product_cost(cost_, device_, rows_.padded, n, k, bits, input_stationary_);
   }
 
   std::optional<cost::Estimate> attention(const Op& op) const {
-    const double rows = static_cast<double>(rows_.count);
-    const double width = static_cast<double>(op.heads.n_heads * op.heads.head_dim);
-    const double macs = 2 * width * rows_.keys * rows;
-    // Keys and values once, in 16 bits.
-    const double kv_bytes = 2 * 2 * rows_.keys * width / static_cast<double>(op.heads.group);
-    return cost_.attention(device_, macs, activation_bytes(op) + kv_bytes);
+    return attention_cost(cost_, device_, rows_.count, rows_.keys,
+                          op.heads.n_heads * op.heads.head_dim, op.heads.group,
+                          activation_bytes(op));
   }
 
   const graph::Graph& graph_;
@@ -121,33 +111,6 @@ class TaskCost {
   double work_us_ = 0;
   double bytes_ = 0;
 };
-
-void set_overheads(const cost::CostModel& cost, size_t device, Sync sync, Task& task) {
-  const bool joins = task.n_waits > 0;
-  if (sync == Sync::kQueue) {
-    if (joins) task.late_us = static_cast<float>(cost.join_us());
-    return;
-  }
-  if (!joins) {
-    task.start_us = static_cast<float>(cost.launch_us(device, false));
-    return;
-  }
-  const double join = sync == Sync::kPredict ? cost.join_us() : cost.blocking_join_us();
-  task.start_us = static_cast<float>(join + cost.launch_us(device, true));
-}
-
-// By masks of the plan's devices.
-std::vector<double> shared_gbps(const cost::CostModel& cost, const std::vector<size_t>& devices) {
-  std::vector<double> totals(size_t{1} << devices.size(), 1);
-  for (size_t set = 1; set < totals.size(); ++set) {
-    uint32_t mask = 0;
-    for (size_t i = 0; i < devices.size(); ++i) {
-      if ((set >> i & 1) != 0) mask |= 1u << devices[i];
-    }
-    totals[set] = cost.shared_gbps(mask);
-  }
-  return totals;
-}
 
 Status check_devices(const LoweredOptions& options, size_t described) {
   std::vector<bool> used(described, false);

@@ -1,0 +1,142 @@
+#include "troika/sim/pass_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "troika/cost/described_cost.h"
+#include "troika/model/synth.h"
+#include "troika/plan/lower.h"
+#include "troika/plan/testing/random_plan.h"
+#include "troika/soc/catalogue.h"
+
+namespace troika::sim {
+namespace {
+
+struct Outline {
+  explicit Outline(const std::string& shape) {
+    model::SynthOptions options;
+    options.shape = *model::parse_shape(shape);
+    model = std::make_unique<model::Model>(*model::outline_model(options));
+    graph = *graph::build(*model);
+  }
+  std::unique_ptr<model::Model> model;
+  graph::Graph graph;
+};
+
+// Units that can have everything, of different speeds.
+cost::DescribedCost units(size_t count) {
+  soc::Soc soc = *soc::find("snapdragon-8-gen-3");
+  const soc::Unit gpu = soc.units[*soc.unit("gpu")];
+  soc.units.assign(count, gpu);
+  for (size_t i = 0; i < count; ++i) {
+    soc.units[i].name = std::string(1, static_cast<char>('a' + i));
+    soc.units[i].paths[0].rate.value = 1 + static_cast<double>(i);
+    soc.units[i].paths[0].types = {"w4a16", "w8a16", "w16a16"};
+  }
+  return cost::DescribedCost(soc);
+}
+
+struct Case {
+  std::vector<device::DeviceInfo> infos;
+  LoweredOptions options;
+};
+
+// Devices that pad, that write no strides, and that do neither.
+Case devices(size_t count, std::mt19937& random) {
+  Case c;
+  for (size_t i = 0; i < count; ++i) {
+    device::DeviceInfo info;
+    info.name = std::string(1, static_cast<char>('a' + i));
+    info.strided = random() % 2 == 0;
+    if (random() % 3 == 0) info.standard_rows = {1, 8, 16, 64};
+    if (random() % 3 == 0) info.n_tile = info.k_tile = 32;
+    c.options.devices.push_back(i);
+    c.options.standard_rows.push_back(info.standard_rows);
+    c.infos.push_back(std::move(info));
+  }
+  c.options.depth = static_cast<int64_t>(random() % 100);
+  c.options.logit_rows = 1 + static_cast<int64_t>(random() % 2);
+  c.options.sync = static_cast<Sync>(random() % 3);
+  return c;
+}
+
+void expect_same(const Schedule& a, const Schedule& b, int number) {
+  ASSERT_EQ(a.tasks.size(), b.tasks.size()) << "case " << number;
+  EXPECT_EQ(a.waits, b.waits) << "case " << number;
+  EXPECT_EQ(a.shared_gbps, b.shared_gbps);
+  for (size_t i = 0; i < a.tasks.size(); ++i) {
+    const std::string where = "case " + std::to_string(number) + " task " + std::to_string(i);
+    ASSERT_EQ(a.tasks[i].device, b.tasks[i].device) << where;
+    ASSERT_EQ(a.tasks[i].n_waits, b.tasks[i].n_waits) << where;
+    ASSERT_EQ(a.tasks[i].delay_us, b.tasks[i].delay_us) << where;
+    ASSERT_EQ(a.tasks[i].start_us, b.tasks[i].start_us) << where;
+    ASSERT_EQ(a.tasks[i].late_us, b.tasks[i].late_us) << where;
+    ASSERT_EQ(a.tasks[i].work_us, b.tasks[i].work_us) << where;
+    ASSERT_EQ(a.tasks[i].demand_gbps, b.tasks[i].demand_gbps) << where;
+  }
+}
+
+// On any bucket that check() accepts, task for task.
+void compare_random(const graph::Graph& graph, size_t n_devices, int cases, uint32_t seed) {
+  std::mt19937 random(seed);
+  const cost::DescribedCost cost = units(n_devices);
+  int compared = 0;
+  for (int i = 0; i < cases; ++i) {
+    const Case c = devices(n_devices, random);
+    std::vector<std::string> names;
+    for (const auto& info : c.infos) names.push_back(info.name);
+    plan::Plan plan = plan::testing::random_plan(graph, names, 64, random);
+    plan.devices = names;
+    const plan::RowsBucket& bucket = plan.buckets.front();
+    const int64_t rows = 1 + static_cast<int64_t>(random() % 64);
+    const auto list = plan::lower(plan, bucket, graph, rows, c.options.logit_rows, c.infos);
+    PassScheduler scheduler(graph, cost, c.infos, c.options);
+    PassSchedule fast;
+    const Status built = scheduler.build(bucket, rows, fast);
+    ASSERT_EQ(list.has_value(), built.has_value()) << "case " << i;
+    if (!list) continue;
+    const auto slow = schedule_from(*list, cost, c.options);
+    ASSERT_TRUE(slow.has_value());
+    expect_same(*slow, fast.schedule, i);
+    if (::testing::Test::HasFatalFailure()) return;
+    ASSERT_EQ(fast.places.size(), list->tasks.size());
+    for (size_t t = 0; t < list->tasks.size(); ++t) {
+      ASSERT_EQ(fast.places[t].stage, list->tasks[t].stage);
+      ASSERT_EQ(fast.places[t].layer, list->tasks[t].layer);
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, cases / 2);
+}
+
+TEST(PassSchedule, IsThatOfTheLoweredPlanOnTwoDevices) {
+  compare_random(Outline("256,3,8,4,704,512").graph, 2, 150, 1);
+}
+TEST(PassSchedule, IsThatOfTheLoweredPlanOnThreeDevices) {
+  compare_random(Outline("256,2,8,2,512,512").graph, 3, 100, 2);
+}
+// Most layers are repetitions here.
+TEST(PassSchedule, IsThatOfTheLoweredPlanInDeepModels) {
+  compare_random(Outline("128,9,4,2,256,512").graph, 2, 60, 3);
+}
+
+TEST(PassSchedule, OneSchedulerTakesOneBucketAfterAnother) {
+  const Outline outline("128,5,4,2,256,512");
+  std::mt19937 random(5);
+  const cost::DescribedCost cost = units(2);
+  const Case c = devices(2, random);
+  PassScheduler scheduler(outline.graph, cost, c.infos, c.options);
+  PassSchedule kept;
+  for (int i = 0; i < 30; ++i) {
+    const plan::Plan plan = plan::testing::random_plan(outline.graph, {"a", "b"}, 64, random);
+    PassSchedule fresh;
+    const bool built = scheduler.build(plan.buckets[0], 64, kept).has_value();
+    PassScheduler other(outline.graph, cost, c.infos, c.options);
+    ASSERT_EQ(built, other.build(plan.buckets[0], 64, fresh).has_value());
+    if (built) expect_same(fresh.schedule, kept.schedule, i);
+  }
+}
+
+}  // namespace
+}  // namespace troika::sim
