@@ -1,5 +1,6 @@
-// troika plan: who should compute what. So far for one product on a described chip.
+// troika plan: who should compute what, of one product or of a whole model on a described chip.
 #include "cli/operator_report.h"
+#include "cli/plan_model.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 #include "troika/cost/described_cost.h"
@@ -50,6 +51,7 @@ class Plan final : public Verb {
                   "Rows that are multiplied at once");
     flags.choice("--type", type_, {"w4a16", "w4a8", "w8a16", "w8a8", "w16a16"},
                  "Bits of weights and activations");
+    model_.declare(flags);
     flags.begin_group("Planning");
     flags.text("--strategy", strategy_, "NAME",
                "single:DEVICE, layer, padding, online, pipe, heteroinfer, "
@@ -60,10 +62,13 @@ class Plan final : public Verb {
     flags.set_examples(
         "  troika plan --soc snapdragon-8-gen-3 --weight 4096x14336 --tokens 256\n"
         "  troika plan --soc snapdragon-8-gen-3 --weight 4096x4096 --tokens 1 "
-        "--strategy heteroinfer --json\n");
+        "--strategy heteroinfer --json\n"
+        "  troika plan --soc snapdragon-8-gen-3 --shape llama-3-8b -p 256 --activations int8 "
+        "--explain\n");
   }
 
   Status run(Console& console) override {
+    if (model_.given()) return plan_model(console);
     ASSIGN_OR_RETURN(const OperatorReport::Inputs inputs, resolve());
     ASSIGN_OR_RETURN(const soc::Soc soc, load_soc(soc_));
     const cost::DescribedCost cost(soc);
@@ -74,6 +79,17 @@ class Plan final : public Verb {
   }
 
  private:
+  Status plan_model(Console& console) const {
+    if (soc_.empty() || !weight_.empty()) {
+      return make_error(ErrorCode::kInvalidArgument, "{}; see 'troika plan --help'",
+                        soc_.empty() ? "--soc NAME is needed"
+                                     : "--weight is one product, --shape and --model are all of "
+                                       "them: give one of these");
+    }
+    ASSIGN_OR_RETURN(const soc::Soc soc, load_soc(soc_));
+    return model_.run(console, cost::DescribedCost(soc), strategy_, grid_, json_);
+  }
+
   Result<OperatorReport::Inputs> resolve() const {
     if (soc_.empty() || weight_.empty()) {
       return make_error(ErrorCode::kInvalidArgument, "{} is needed; see 'troika plan --help'",
@@ -92,6 +108,7 @@ class Plan final : public Verb {
     return inputs;
   }
 
+  ModelPlanFlags model_;
   std::string soc_;
   std::string weight_;
   int64_t tokens_ = 1;

@@ -16,7 +16,7 @@ constexpr std::array kVerbs = {
     VerbEntry{"perplexity", "Score a text", make_perplexity},
     VerbEntry{"devices", "List the devices of this machine", make_devices},
     VerbEntry{"doctor", "Examine the devices of this machine", make_doctor},
-    VerbEntry{"plan", "Plan a product on a described chip", make_plan},
+    VerbEntry{"plan", "Plan a product or a model on a described chip", make_plan},
     VerbEntry{"trace", "Show who did what in a recorded run", make_trace},
     VerbEntry{"synth", "Write a model of random weights", make_synth},
     VerbEntry{"completion", "Print a shell completion script", make_completion},

@@ -1,0 +1,105 @@
+#include "cli/plan_model.h"
+
+#include <span>
+
+#include "cli/default_model.h"
+#include "cli/pass_report.h"
+#include "cli/text.h"
+#include "troika/model/model_shape.h"
+#include "troika/model/output_file.h"
+#include "troika/model/synth.h"
+#include "troika/model/weight_mix.h"
+
+namespace troika::cli {
+namespace {
+
+Result<model::Model> model_of(const std::string& shape, const std::string& type,
+                              const std::string& file) {
+  if (!file.empty()) {
+    model::LoadOptions options;
+    options.sizes_only = true;
+    return model::Model::load(file, options);
+  }
+  model::SynthOptions options;
+  ASSIGN_OR_RETURN(options.shape, model::parse_shape(shape));
+  const auto mix = model::parse_mix(type);
+  if (!mix) return make_error(mix.error().code, "--weights: {}", mix.error().message);
+  options.mix = *mix;
+  return model::outline_model(options);
+}
+
+Status write_plan(const std::string& path, const plan::Plan& plan) {
+  const std::string text = plan::to_json(plan);
+  ASSIGN_OR_RETURN(model::OutputFile file, model::OutputFile::create(path));
+  RETURN_IF_ERROR(file.write(std::as_bytes(std::span(text))));
+  return file.commit();
+}
+
+}  // namespace
+
+void ModelPlanFlags::declare(Flags& flags) {
+  flags.begin_group("Model, instead of a product");
+  flags.text(
+      "--shape", shape_, "SHAPE",
+      "A model by name, or hidden,layers,heads,kv_heads,ffn,vocab; names: " + model::shape_names());
+  flags.file("-m,--model", model_, "A GGUF file, of which only the header is read");
+  flags.text("--weights", type_, "TYPE", "Of a --shape: " + model::mix_names());
+  flags.integer("-p,--prompt-tokens", prompt_, {1, planner::kMaxPassRows},
+                "The longest prompt that is planned for (default: 512)");
+  flags.integer("-n,--predict", generate_, {0, planner::kMaxPassRows},
+                "Tokens to generate after it; 0: plan no decode (default: 128)");
+  flags.choice("--activations", activations_, {"f32", "int8"},
+               "int8: a device may round activations where it has no other path");
+  flags.choice("--sync", sync_, {"queue", "predict", "blocking"},
+               "How devices wait for each other");
+  flags.number("--weight-bits", weight_bits_, {0, 64},
+               "Stored for each weight; 0: as in the model (default: 0)");
+  flags.number("--activation-bits", activation_bits_, {0, 64},
+               "Of each element of an activation; 0: as in the model (default: 0)");
+  flags.integer("--budget", budget_, {0, 10000000},
+                "Schedules to try for each number of rows; 0: the planner's default");
+  flags.integer("-s,--seed", seed_, {0, INT64_MAX}, "Seed of the search (default: 1)");
+  flags.toggle("--explain", explain_, "Say who computes what, and what was tried besides");
+  flags.toggle("--ablation", ablation_, "Print what each idea of the planner adds, for -p tokens");
+  flags.file("-o,--output", output_, "Write the plan there, for --plan");
+}
+
+Status ModelPlanFlags::run(Console& console, const cost::DescribedCost& cost,
+                           const std::string& strategy_name, const std::string& grid,
+                           bool json) const {
+  ASSIGN_OR_RETURN(planner::Strategy strategy, planner::strategy_from(strategy_name));
+  if (!grid.empty()) {
+    ASSIGN_OR_RETURN(strategy.grid, planner::grid_from(grid));
+    strategy.grid_one_row = strategy.grid;
+  }
+  ASSIGN_OR_RETURN(const model::Model model, model_of(shape_, type_, model_));
+  ASSIGN_OR_RETURN(const graph::Graph graph, graph::build(model));
+  planner::ModelRequest request;
+  request.max_rows = prompt_;
+  if (generate_ == 0) request.rows = {prompt_};
+  request.decode_depth = prompt_;
+  request.pass.integer_activations = activations_ == "int8";
+  request.pass.weight_bits = weight_bits_;
+  request.pass.activation_bits = activation_bits_;
+  request.pass.sync = sync_ == "queue"     ? sim::Sync::kQueue
+                      : sync_ == "predict" ? sim::Sync::kPredict
+                                           : sim::Sync::kBlocking;
+  if (budget_ > 0) request.pass.budget.evaluations = budget_;
+  request.pass.budget.seed = static_cast<uint64_t>(seed_);
+  if (ablation_) {
+    request.pass.rows = prompt_;
+    ASSIGN_OR_RETURN(const auto rows, planner::ablation(graph, cost, request.pass));
+    return json ? print_json(console, ablation_json(rows, prompt_), 2)
+                : console.print(ablation_text(rows, prompt_));
+  }
+  ASSIGN_OR_RETURN(const planner::ModelPlan plan,
+                   planner::plan_model(graph, cost, strategy, request));
+  if (!output_.empty()) RETURN_IF_ERROR(write_plan(output_, plan.plan));
+  const std::string name = model_.empty() ? shape_ + " " + type_ : model_;
+  const PassReport report{cost.soc().name, cost.soc().stack, true, printable(name),
+                          strategy.name,   prompt_,          cost, plan};
+  return json ? print_json(console, report_json(report), 2)
+              : console.print(report_text(report, explain_));
+}
+
+}  // namespace troika::cli
