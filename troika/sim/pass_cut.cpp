@@ -59,6 +59,7 @@ void PassCutter::begin(bool one_row) {
 void PassCutter::start(int32_t position, CutStage& out) {
   out.ops.clear();
   out.deps.clear();
+  out.kv_writers.clear();
   out_ = &out;
   position_ = position;
   layer_ = position == 0 ? -1 : (position - 1) / 3;
@@ -315,6 +316,7 @@ OpRef PassCutter::emit(CutOp op, const Inputs& inputs, TensorId output, int64_t 
             where_[static_cast<size_t>(output)].layer < 0};
   // What the head computes is found in the head, whatever rows it works on.
   if (blocks_ != nullptr) ref.block = kHeadBlock;
+  if (op.kind == OpKind::kKvWrite) out_->kv_writers.push_back(ref.op);
   out_->ops.push_back(op);
   return ref;
 }

@@ -54,6 +54,8 @@ struct CutOp {
 struct CutStage {
   std::vector<CutOp> ops;
   std::vector<OpRef> deps;
+  std::vector<int32_t> kv_writers;  // among the operators
+  int32_t number = 0;               // for the caller
 };
 
 // Who computes an operator of the graph in this block.

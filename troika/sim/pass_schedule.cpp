@@ -188,7 +188,14 @@ struct PassScheduler::State {
   std::vector<bool> border;  // by layer: other placements hold from here on
   CutStage head;
   std::vector<CutInstance> instances;
+  int32_t n_stages = 0;  // that were cut; the head is number 0
   std::map<ProductKey, std::optional<cost::Estimate>> products;
+  // Of the operators of a stage on the rows of a block: what they take and move.
+  struct StageCost {
+    bool known = false;
+    std::vector<std::pair<double, double>> work;
+  };
+  std::vector<StageCost> stage_costs;  // by stage and block
   std::vector<double> work_us;
   std::vector<double> bytes;
 };
@@ -223,6 +230,7 @@ void PassScheduler::State::cut_block(const plan::RowsBucket& bucket, BlockKind& 
   const auto decision = [&](OpId id) { return decide(bucket, id, kind); };
   const auto cut = [&](int32_t position) {
     kind.stages.push_back(std::make_unique<CutStage>());
+    kind.stages.back()->number = ++n_stages;
     cutter->cut(position, ops[static_cast<size_t>(position)], decision, *kind.stages.back());
     kind.by_position[static_cast<size_t>(position)] = {kind.stages.back().get(), 0};
   };
@@ -271,6 +279,7 @@ Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t ro
     border[static_cast<size_t>(one.last_layer) + 1] = true;
   }
   kinds.clear();
+  n_stages = 0;
   cutter->begin_pass();
   std::vector<plan::Range> rows_of_chunk(static_cast<size_t>(chunks), {rows, 0});
   std::vector<std::vector<int32_t>> of_chunk(static_cast<size_t>(chunks));
@@ -345,19 +354,33 @@ Status PassScheduler::State::fill(int64_t rows, PassSchedule& out) {
   const auto& tasks = grouper->tasks();
   work_us.assign(tasks.size(), 0);
   bytes.assign(tasks.size(), 0);
+  for (StageCost& one : stage_costs) {
+    one.known = false;
+    one.work.clear();
+  }
+  stage_costs.resize((static_cast<size_t>(n_stages) + 1) * blocks.size());
   for (const CutInstance& instance : instances) {
     const bool is_head = instance.block == kHeadBlock;
+    const size_t block = is_head ? 0 : static_cast<size_t>(instance.block);
+    StageCost& known =
+        stage_costs[static_cast<size_t>(instance.stage->number) * blocks.size() + block];
     for (size_t i = 0; i < instance.stage->ops.size(); ++i) {
-      const int32_t task = grouper->task_of(instance.first_op + static_cast<int32_t>(i));
-      const CutOp& op = instance.stage->ops[i];
-      const auto work = estimate(op, tasks[static_cast<size_t>(task)], is_head, rows);
-      if (!work) {
-        return make_error(ErrorCode::kUnsupported, "{} cannot have {}",
-                          cost.devices()[static_cast<size_t>(op.device)].name, to_string(op.kind));
+      const auto task =
+          static_cast<size_t>(grouper->task_of(instance.first_op + static_cast<int32_t>(i)));
+      if (!known.known) {
+        const CutOp& op = instance.stage->ops[i];
+        const auto work = estimate(op, tasks[task], is_head, rows);
+        if (!work) {
+          return make_error(ErrorCode::kUnsupported, "{} cannot have {}",
+                            cost.devices()[static_cast<size_t>(op.device)].name,
+                            to_string(op.kind));
+        }
+        known.work.emplace_back(work->work_us(), work->bytes);
       }
-      work_us[static_cast<size_t>(task)] += work->work_us();
-      bytes[static_cast<size_t>(task)] += work->bytes;
+      work_us[task] += known.work[i].first;
+      bytes[task] += known.work[i].second;
     }
+    known.known = true;
   }
   Schedule& schedule = out.schedule;
   schedule.n_devices = infos.size();

@@ -29,23 +29,23 @@ void PassGrouper::each_kv_writer(const CutInstance& from, const CutOp& op,
     const size_t place = static_cast<size_t>(block) * static_cast<size_t>(positions_) +
                          static_cast<size_t>(from.position - 1);
     const CutInstance& writer = instances_[static_cast<size_t>(place_[place])];
-    const auto& ops = writer.stage->ops;
-    for (size_t i = 0; i < ops.size(); ++i) {
-      if (ops[i].kind != OpKind::kKvWrite) continue;
-      if (ops[i].heads.begin < op.heads.end && op.heads.begin < ops[i].heads.end) {
-        visit(writer.first_op + static_cast<int32_t>(i));
-      }
+    for (const int32_t i : writer.stage->kv_writers) {
+      const plan::Range heads = writer.stage->ops[static_cast<size_t>(i)].heads;
+      if (heads.begin < op.heads.end && op.heads.begin < heads.end) visit(writer.first_op + i);
     }
   }
 }
 
 void PassGrouper::find_crossing() {
+  cross_deps_.clear();
+  first_cross_.clear();
   for (const CutInstance& instance : instances_) {
     for (const CutOp& op : instance.stage->ops) {
+      first_cross_.push_back(static_cast<int32_t>(cross_deps_.size()));
       const auto cross = [&](int32_t other) {
-        if (device_[static_cast<size_t>(other)] != op.device) {
-          crosses_[static_cast<size_t>(other)] = 1;
-        }
+        if (device_[static_cast<size_t>(other)] == op.device) return;
+        crosses_[static_cast<size_t>(other)] = 1;
+        cross_deps_.push_back(other);
       };
       for (int32_t d = 0; d < op.n_deps; ++d) {
         cross(op_of(instance, instance.stage->deps[static_cast<size_t>(op.first_dep + d)]));
@@ -53,6 +53,7 @@ void PassGrouper::find_crossing() {
       if (op.kind == OpKind::kAttention) each_kv_writer(instance, op, cross);
     }
   }
+  first_cross_.push_back(static_cast<int32_t>(cross_deps_.size()));
 }
 
 // As plan::find_ends().
@@ -150,17 +151,13 @@ Status PassGrouper::add(const CutInstance& instance, size_t index, int32_t numbe
   }
   const int32_t open = open_[device];
   found_.clear();
-  const auto need = [&](int32_t other_op) {
-    if (device_[static_cast<size_t>(other_op)] == op.device) return;
-    const int32_t other = task_of_[static_cast<size_t>(other_op)];
-    if (open != kNoTask && known(other, &clocks_[static_cast<size_t>(open) * n_devices])) return;
-    if (known(other, &next_[device * n_devices])) return;
+  const auto op_number = static_cast<size_t>(instance.first_op + number);
+  for (int32_t d = first_cross_[op_number]; d < first_cross_[op_number + 1]; ++d) {
+    const int32_t other = task_of_[static_cast<size_t>(cross_deps_[static_cast<size_t>(d)])];
+    if (open != kNoTask && known(other, &clocks_[static_cast<size_t>(open) * n_devices])) continue;
+    if (known(other, &next_[device * n_devices])) continue;
     found_.push_back(other);
-  };
-  for (int32_t d = 0; d < op.n_deps; ++d) {
-    need(op_of(instance, instance.stage->deps[static_cast<size_t>(op.first_dep + d)]));
   }
-  if (op.kind == OpKind::kAttention) each_kv_writer(instance, op, need);
 
   int32_t task = open;
   if (open == kNoTask || !found_.empty() || !joins(instance, op, block, padded, open)) {
@@ -196,9 +193,8 @@ Status PassGrouper::add(const CutInstance& instance, size_t index, int32_t numbe
   }
   TaskGroup& own = tasks_[static_cast<size_t>(task)];
   own.max_rows = std::max(own.max_rows, padded);
-  const int32_t op_number = instance.first_op + number;
-  last_op_[static_cast<size_t>(task)] = op_number;
-  task_of_[static_cast<size_t>(op_number)] = task;
+  last_op_[static_cast<size_t>(task)] = static_cast<int32_t>(op_number);
+  task_of_[op_number] = task;
   return {};
 }
 

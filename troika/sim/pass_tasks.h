@@ -73,6 +73,9 @@ class PassGrouper {
   std::vector<int32_t> device_;   // by operator
   std::vector<uint8_t> crosses_;  // by operator
   std::vector<uint8_t> ends_;     // by operator
+  // What each operator reads of other devices: cross_deps_[first_cross_[op], first_cross_[op + 1]).
+  std::vector<int32_t> cross_deps_;
+  std::vector<int32_t> first_cross_;
   std::vector<int32_t> task_of_;  // by operator
   std::vector<TaskGroup> tasks_;
   std::vector<int32_t> waits_;
