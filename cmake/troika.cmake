@@ -63,3 +63,47 @@ function(troika_test program)
   add_test(NAME ${program} COMMAND ${program} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${program} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
+
+# troika_embed_json(<variable> FOLDER <folder> FUNCTION <namespace::name> HEADER <header>)
+# Sets <variable> to sources that define `const std::vector<EmbeddedJson>& name()`, which <header>
+# declares: the folder's *.json in order of their names, without schema.json.
+function(troika_embed_json variable)
+  cmake_parse_arguments(ARG "" "FOLDER;FUNCTION;HEADER" "" ${ARGN})
+  string(REGEX MATCH "^(.*)::([^:]+)$" matched "${ARG_FUNCTION}")
+  set(namespace "${CMAKE_MATCH_1}")
+  set(function "${CMAKE_MATCH_2}")
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${ARG_FOLDER}/*.json)
+  list(FILTER files EXCLUDE REGEX "/schema\\.json$")
+  set(sources "")
+  set(declarations "")
+  set(entries "")
+  foreach(file ${files})
+    cmake_path(GET file STEM LAST_ONLY name)
+    string(MAKE_C_IDENTIFIER "${ARG_FOLDER}_${name}" identifier)
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/${identifier}.cpp)
+    add_custom_command(OUTPUT ${source}
+      COMMAND ${CMAKE_COMMAND} -DOUTPUT=${source} -DNAME=${namespace}::embedded::${identifier}
+              -DFILES=${file} -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+      DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
+    list(APPEND sources ${source})
+    string(APPEND declarations "extern const std::string_view ${identifier};\n")
+    string(APPEND entries "      {\"${name}\", &embedded::${identifier}},\n")
+  endforeach()
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
+  file(CONFIGURE OUTPUT ${list} CONTENT
+"#include \"${ARG_HEADER}\"
+
+namespace ${namespace} {
+namespace embedded {
+${declarations}}  // namespace embedded
+
+const std::vector<troika::EmbeddedJson>& ${function}() {
+  static const std::vector<troika::EmbeddedJson> all = {
+${entries}  };
+  return all;
+}
+
+}  // namespace ${namespace}
+")
+  set(${variable} ${sources} ${list} PARENT_SCOPE)
+endfunction()

@@ -3,28 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <vector>
+
+#include "troika/model/shape_catalogue.h"
 
 namespace troika::model {
 namespace {
-
-// From the models' published config.json files; `tiny` is made for tests.
-const std::array<ModelShape, 11>& shapes() {
-  static const std::array<ModelShape, 11> kShapes = {{
-      {"tiny", 64, 2, 4, 2, 16, 128, 512, 2048, 1e4f, 1e-5f, true, false, 8},
-      {"smollm2-135m", 576, 30, 9, 3, 64, 1536, 49152, 8192, 1e5f, 1e-5f, true, false, 8},
-      {"smollm2-360m", 960, 32, 15, 5, 64, 2560, 49152, 8192, 1e5f, 1e-5f, true, false, 8},
-      {"smollm2-1.7b", 2048, 24, 32, 32, 64, 8192, 49152, 8192, 1.3e5f, 1e-5f, true, false, 8},
-      {"tinyllama-1.1b", 2048, 22, 32, 4, 64, 5632, 32000, 2048, 1e4f, 1e-5f, false, false, 8},
-      {"llama-3.2-1b", 2048, 16, 32, 8, 64, 8192, 128256, 131072, 5e5f, 1e-5f, true, true, 32},
-      {"llama-3.2-3b", 3072, 28, 24, 8, 128, 8192, 128256, 131072, 5e5f, 1e-5f, true, true, 32},
-      {"llama-2-7b", 4096, 32, 32, 32, 128, 11008, 32000, 4096, 1e4f, 1e-5f, false, false, 8},
-      {"mistral-7b", 4096, 32, 32, 8, 128, 14336, 32768, 32768, 1e6f, 1e-5f, false, false, 8},
-      {"llama-3-8b", 4096, 32, 32, 8, 128, 14336, 128256, 8192, 5e5f, 1e-5f, false, false, 8},
-      {"llama-3.1-8b", 4096, 32, 32, 8, 128, 14336, 128256, 131072, 5e5f, 1e-5f, false, true, 8},
-  }};
-  return kShapes;
-}
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -65,7 +48,7 @@ Status check_range(const char* what, int64_t value, int64_t low, int64_t high) {
 
 std::string shape_names() {
   std::string names;
-  for (const ModelShape& shape : shapes()) {
+  for (const ModelShape& shape : known_shapes()) {
     if (!names.empty()) names += ", ";
     names += shape.name;
   }
@@ -73,7 +56,7 @@ std::string shape_names() {
 }
 
 Result<ModelShape> parse_shape(std::string_view text) {
-  for (const ModelShape& shape : shapes()) {
+  for (const ModelShape& shape : known_shapes()) {
     if (same_name(shape.name, text)) return shape;
   }
   ASSIGN_OR_RETURN(const auto numbers, parse_numbers(text));
@@ -97,6 +80,7 @@ Status check_shape(const ModelShape& shape) {
   RETURN_IF_ERROR(check_range("the number of heads", shape.n_heads, 1, 65536));
   RETURN_IF_ERROR(check_range("the number of KV heads", shape.n_kv_heads, 1, shape.n_heads));
   RETURN_IF_ERROR(check_range("the width of the MLP", shape.ffn, 1, 1 << 22));
+  RETURN_IF_ERROR(check_range("the vocabulary", shape.n_vocab, 1, 1 << 24));
   RETURN_IF_ERROR(check_range("the context length", shape.n_ctx, 1, 1 << 30));
   if (shape.n_heads % shape.n_kv_heads != 0) {
     return make_error(ErrorCode::kInvalidArgument, "{} heads are not a multiple of {} KV heads",

@@ -5,15 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "troika/base/embedded_json.h"
 #include "troika/base/result.h"
 #include "troika/soc/soc.h"
 
 namespace troika::soc {
 
-struct Description {
-  std::string_view name;
-  const std::string_view* json = nullptr;
-};
+using Description = EmbeddedJson;
 
 // In order of their names; the build embeds socs/*.json.
 const std::vector<Description>& descriptions();
