@@ -1,5 +1,7 @@
 #include "cli/load.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -11,8 +13,12 @@
 #include "cli/progress.h"
 #include "cli/text.h"
 #include "cli/version.h"
+#include "troika/base/cores.h"
 #include "troika/base/trace.h"
 #include "troika/base/write_file.h"
+#include "troika/device/registry/registry.h"
+#include "troika/graph/graph.h"
+#include "troika/plan/default_plan.h"
 
 namespace troika::cli {
 
@@ -46,6 +52,39 @@ Result<plan::Plan> read_plan(const std::string& path) {
   return make_error(plan.error().code, "{}: {}", in_quotes(path), plan.error().message);
 }
 
+namespace {
+
+Status check_names(const std::vector<device::DeviceSpec>& specs) {
+  for (const device::DeviceSpec& spec : specs) {
+    RETURN_IF_ERROR(device::find_device_type(spec.name));
+    RETURN_IF_ERROR(check_names(spec.wrapped));
+  }
+  return {};
+}
+
+// Mistakes in the flags that need no model are told before its weights are read.
+Status check_flags(const EngineFlags& flags, const std::optional<plan::Plan>& plan) {
+  ASSIGN_OR_RETURN(const engine::EngineOptions options, flags.resolve(model::HyperParameters{}));
+  const std::string devices = plan && options.devices.empty()
+                                  ? fmt::format("{}", fmt::join(plan->devices, ","))
+                                  : options.devices;
+  ASSIGN_OR_RETURN(const auto specs, device::parse_device_string(devices));
+  RETURN_IF_ERROR(check_names(specs));
+  RETURN_IF_ERROR(device::assign_cores(specs, allowed_cores(), options.threads));
+  if (!options.split.empty()) RETURN_IF_ERROR(plan::parse_split(options.split, specs.size()));
+  return {};
+}
+
+// Whether the plan of `path` is for this model.
+Status check_plan(const plan::Plan& plan, const model::Model& model, const std::string& path) {
+  ASSIGN_OR_RETURN(const graph::Graph graph, graph::build(model));
+  const Status checked = plan::check(plan, graph);
+  if (checked) return {};
+  return make_error(checked.error().code, "{}: {}", in_quotes(path), checked.error().message);
+}
+
+}  // namespace
+
 Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlags& engine_flags,
                                  Console& console, int64_t max_logit_rows) {
   // A trace that cannot be written is told now, not after the answer.
@@ -56,8 +95,10 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
   if (!engine_flags.plan_path.empty()) {
     ASSIGN_OR_RETURN(plan, read_plan(engine_flags.plan_path));
   }
+  RETURN_IF_ERROR(check_flags(engine_flags, plan));
   ASSIGN_OR_RETURN(LoadedModel loaded,
                    load_model(model_flags, true, engine_flags.threads, console));
+  if (plan) RETURN_IF_ERROR(check_plan(*plan, loaded.model, engine_flags.plan_path));
   const model::HyperParameters& shape = loaded.model.hyper_parameters();
   ASSIGN_OR_RETURN(engine::EngineOptions options, engine_flags.resolve(shape));
   options.max_logit_rows = max_logit_rows;

@@ -1,5 +1,7 @@
-// Answers of the default model by every device, and by devices together, against the values that an
-// independent implementation recorded: log-probabilities, greedy tokens, likelihood of a text.
+// Answers of the default model and of a small one by every device, and by devices together, against
+// the values that an independent implementation recorded: log-probabilities, greedy tokens,
+// likelihood of a text. A sanitizer looks at the code and not at the numbers: the small one is
+// enough for it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "examples/custom_device/half_device.h"
+#include "tests/compare_logits.h"
 #include "tests/repository.h"
+#include "tests/sanitized.h"
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/device/openvino/openvino_device.h"
 #include "troika/device/systolic/systolic_device.h"
@@ -25,23 +29,11 @@ using Tokens = std::vector<model::TokenId>;
 using runtime::SequenceId;
 using runtime::WantLogits;
 
-constexpr const char* kModel = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
+constexpr const char* kDefaultModel = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
+constexpr const char* kSmallModel = "tests/models/q4_1-like-default.gguf";
 constexpr int64_t kPassRows = 256;
 constexpr int64_t kLogitRows = 128;
 constexpr int64_t kContext = 2112;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TROIKA_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TROIKA_SANITIZED 1
-#endif
-#endif
-#ifdef TROIKA_SANITIZED
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // How far from the reference, which computes in float64.
 struct Bounds {
@@ -114,44 +106,89 @@ std::vector<Subject> subjects() {
   };
 }
 
-std::string path(const std::string& in_repository) { return repository_path(in_repository); }
-
-json read_json(const std::string& file) { return json::parse(std::ifstream(path(file))); }
-
-// So many of the recorded prompts, of both files.
-std::vector<json> prompts(size_t count) {
-  std::vector<json> all = read_json("tests/golden/smollm2-135m-instruct-q4_1.json");
-  const json more = read_json("tests/golden/smollm2-more.json");
-  all.insert(all.end(), more["cases"].begin(), more["cases"].end());
-  std::vector<json> chosen;
-  for (size_t i = 0; i < count; ++i) chosen.push_back(all[i * all.size() / count]);
-  return chosen;
+json read_json(const std::string& file) {
+  return json::parse(std::ifstream(repository_path(file)));
 }
 
-// Log-probabilities from logits.
-std::vector<double> log_softmax(std::span<const float> logits) {
-  const double most = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - most);
-  std::vector<double> result;
-  for (const float logit : logits) result.push_back(logit - most - std::log(sum));
+// What was recorded of one prompt.
+struct Recorded {
+  std::string text;
+  Tokens ids;
+  std::vector<std::pair<model::TokenId, double>> top;  // log-probabilities after the prompt
+  Tokens greedy;
+  std::vector<double> gaps;
+};
+
+Recorded recorded(const json& one) {
+  Recorded result{one.contains("text") ? one["text"].get<std::string>() : "random tokens",
+                  one["ids"].get<Tokens>(),
+                  {},
+                  one["greedy"].get<Tokens>(),
+                  one["gap"].get<std::vector<double>>()};
+  if (one.contains("top")) {
+    for (const json& entry : one["top"]) {
+      result.top.emplace_back(entry[0].get<model::TokenId>(), entry[1].get<double>());
+    }
+  } else {
+    result.top = top_ten(one["rows"].back()["logits"].get<std::vector<float>>());
+  }
   return result;
 }
 
-class DeviceGolden : public ::testing::TestWithParam<Subject> {
+// A model with what was recorded of it.
+struct Recording {
+  const char* name;
+  const char* model;
+  std::vector<json> (*cases)();
+  json (*text)();
+  bool few;  // cases: all of them are compared
+};
+
+std::vector<json> default_cases() {
+  std::vector<json> all = read_json("tests/golden/smollm2-135m-instruct-q4_1.json");
+  const json more = read_json("tests/golden/smollm2-more.json");
+  all.insert(all.end(), more["cases"].begin(), more["cases"].end());
+  return all;
+}
+
+json default_text() { return read_json("tests/golden/smollm2-more.json")["nll"]; }
+
+std::vector<json> small_cases() {
+  return read_json("tests/golden/tiny/q4_1-like-default.json")["cases"];
+}
+
+json small_text() { return read_json("tests/golden/tiny/q4_1-like-default.json")["nll"]; }
+
+std::ostream& operator<<(std::ostream& out, const Recording& recording) {
+  return out << recording.name;
+}
+
+constexpr Recording kRecordings[] = {
+    {"default_model", kDefaultModel, default_cases, default_text, false},
+    {"small_model", kSmallModel, small_cases, small_text, true},
+};
+
+class DeviceGolden : public ::testing::TestWithParam<std::tuple<Recording, Subject>> {
  protected:
+  static const Recording& recording() { return std::get<0>(GetParam()); }
+  static const Subject& subject() { return std::get<1>(GetParam()); }
+
   void SetUp() override {
-    if (!std::filesystem::exists(path(kModel))) {
-      GTEST_SKIP() << kModel << " is not there: run scripts/bootstrap";
+    if (kSanitized && !recording().few) {
+      GTEST_SKIP() << "the default model takes minutes under a sanitizer";
+    }
+    const std::string file = repository_path(recording().model);
+    if (!std::filesystem::exists(file)) {
+      GTEST_SKIP() << file << " is not there: run scripts/bootstrap";
     }
     std::vector<device::DeviceInfo> infos;
-    for (const Open open : GetParam().devices) {
+    for (const Open open : subject().devices) {
       auto device = open();
       if (!device) GTEST_SKIP() << device.error().message;
       infos.push_back((*device)->info());
       devices_.push_back(std::move(*device));
     }
-    auto model = model::Model::load(path(kModel));
+    auto model = model::Model::load(file);
     ASSERT_TRUE(model.has_value()) << model.error().message;
     model_.emplace(std::move(*model));
     auto graph = graph::build(*model_);
@@ -194,35 +231,29 @@ class DeviceGolden : public ::testing::TestWithParam<Subject> {
   }
 
   // The prompt's next token, after comparing its likeliest ones with the recorded ones.
-  model::TokenId first_token(std::span<const float> logits, const json& expected) {
+  model::TokenId first_token(std::span<const float> logits, const Recorded& expected) {
     const std::vector<double> logprobs = log_softmax(logits);
-    for (const json& entry : expected["top"]) {
-      const double error = std::abs(logprobs[entry[0].get<size_t>()] - entry[1].get<double>());
-      EXPECT_LE(error, GetParam().bounds.logprob) << "of token " << entry[0];
+    for (const auto& [id, logprob] : expected.top) {
+      const double error = std::abs(logprobs[static_cast<size_t>(id)] - logprob);
+      EXPECT_LE(error, subject().bounds.logprob) << "of token " << id;
       worst_ = std::max(worst_, error);
     }
-    return best(logits);
-  }
-
-  static model::TokenId best(std::span<const float> logits) {
-    return static_cast<model::TokenId>(std::max_element(logits.begin(), logits.end()) -
-                                       logits.begin());
+    return likeliest(logits);
   }
 
   // Answers the prompts, all their steps together.
-  void check(std::span<const json> expected) {
+  void check(std::span<const Recorded> expected) {
     std::vector<SequenceId> sequences;
     std::vector<Tokens> answers;
     size_t steps = 0;
-    for (const json& one : expected) {
-      SCOPED_TRACE(one["text"].get<std::string>().substr(0, 60));
-      const auto prompt = one["ids"].get<Tokens>();
+    for (const Recorded& one : expected) {
+      SCOPED_TRACE(one.text.substr(0, 60));
       sequences.push_back(cache_->new_sequence());
-      const auto last = all_but_last(sequences.back(), prompt);
+      const auto last = all_but_last(sequences.back(), one.ids);
       const auto logits = executor_->forward({{{sequences.back(), last, WantLogits::kLast}}});
       ASSERT_TRUE(logits.has_value()) << logits.error().message;
       answers.push_back({first_token(logits->row(0), one)});
-      steps = std::max(steps, one["greedy"].size());
+      steps = std::max(steps, one.greedy.size());
     }
     for (size_t step = 1; step < steps; ++step) {
       runtime::Batch batch;
@@ -232,21 +263,14 @@ class DeviceGolden : public ::testing::TestWithParam<Subject> {
       const auto logits = executor_->forward(batch);
       ASSERT_TRUE(logits.has_value()) << logits.error().message;
       for (size_t i = 0; i < sequences.size(); ++i) {
-        answers[i].push_back(best(logits->row(static_cast<int64_t>(i))));
+        answers[i].push_back(likeliest(logits->row(static_cast<int64_t>(i))));
       }
     }
     for (size_t i = 0; i < sequences.size(); ++i) {
+      SCOPED_TRACE(expected[i].text.substr(0, 60));
       cache_->release(sequences[i]);
-      check_greedy(answers[i], expected[i]);
-    }
-  }
-
-  void check_greedy(const Tokens& got, const json& expected) {
-    SCOPED_TRACE(expected["text"].get<std::string>().substr(0, 60));
-    for (size_t i = 0; i < expected["greedy"].size(); ++i) {
-      if (expected["gap"][i].get<double>() < GetParam().bounds.greedy_gap) return;
-      ASSERT_EQ(got[i], expected["greedy"][i].get<int>()) << "at generated token " << i;
-      ++same_;
+      same_ += expect_greedy(answers[i], expected[i].greedy, expected[i].gaps,
+                             subject().bounds.greedy_gap);
     }
   }
 
@@ -282,32 +306,41 @@ class DeviceGolden : public ::testing::TestWithParam<Subject> {
 };
 
 TEST_P(DeviceGolden, GivesTheRecordedTokensAndProbabilities) {
-  if (GetParam().prompts == 0) GTEST_SKIP() << "only the text is of interest";
-  // A sanitizer looks at the code, not at the numbers.
-  const std::vector<json> all = prompts(std::min<size_t>(GetParam().prompts, kSanitized ? 2 : 100));
+  if (subject().prompts == 0) GTEST_SKIP() << "only the text is of interest";
+  const std::vector<json> cases = recording().cases();
+  const size_t count = recording().few ? cases.size() : subject().prompts;
+  // So many of them, spread over all.
+  std::vector<Recorded> all;
+  for (size_t i = 0; i < count; ++i) all.push_back(recorded(cases[i * cases.size() / count]));
   // A conversation alone, step by step, and many at once.
   check(std::span(all).first(1));
   check(std::span(all).subspan(1));
   EXPECT_GT(same_, 0);
   fmt::print("    {}: {} prompts, {} greedy tokens as recorded, log-probabilities within {:.2g}\n",
-             GetParam().name, all.size(), same_, worst_);
+             subject().name, all.size(), same_, worst_);
 }
 
 TEST_P(DeviceGolden, GivesTheTextItsRecordedLikelihood) {
-  if (kSanitized) GTEST_SKIP() << "2,000 tokens take minutes under a sanitizer";
-  if (!GetParam().text) GTEST_SKIP() << "2,000 tokens take minutes on this device";
-  const json expected = read_json("tests/golden/smollm2-more.json")["nll"];
+  if (!recording().few && !subject().text) {
+    GTEST_SKIP() << "2,000 tokens take minutes on this device";
+  }
+  const json expected = recording().text();
   const auto ids = expected["ids"].get<Tokens>();
-  ASSERT_GE(ids.size(), 2000u);
+  ASSERT_GE(ids.size(), recording().few ? 100u : 2000u);
   const double recorded = expected["mean_nll"].get<double>();
   const double got = mean_nll(ids);
-  EXPECT_NEAR(got, recorded, GetParam().bounds.nll * recorded);
-  fmt::print("    {}: mean_nll {:.6f}, {:+.4f} % of the recorded {:.6f}\n", GetParam().name, got,
+  EXPECT_NEAR(got, recorded, subject().bounds.nll * recorded);
+  fmt::print("    {}: mean_nll {:.6f}, {:+.4f} % of the recorded {:.6f}\n", subject().name, got,
              100 * (got / recorded - 1), recorded);
 }
 
-INSTANTIATE_TEST_SUITE_P(Subjects, DeviceGolden, ::testing::ValuesIn(subjects()),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(Subjects, DeviceGolden,
+                         ::testing::Combine(::testing::ValuesIn(kRecordings),
+                                            ::testing::ValuesIn(subjects())),
+                         [](const auto& tested) {
+                           return std::string(std::get<1>(tested.param).name) + "_" +
+                                  std::get<0>(tested.param).name;
+                         });
 
 }  // namespace
 }  // namespace troika

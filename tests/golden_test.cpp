@@ -8,7 +8,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/compare_logits.h"
 #include "tests/repository.h"
+#include "tests/sanitized.h"
 #include "troika/device/cpu/kernels/kernels.h"
 #include "troika/engine/engine.h"
 
@@ -24,24 +26,17 @@ constexpr double kLogprobBound = 0.02;
 constexpr double kGreedyGap = 0.001;
 constexpr double kHalfGreedyGap = 0.02;  // with a KV cache in half precision
 
-// Under a sanitizer arithmetic is many times slower: every n-th prompt of the default model is
-// enough there, since the sanitizer looks at the code and not at the numbers.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TROIKA_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TROIKA_SANITIZED 1
-#endif
-#endif
-#ifdef TROIKA_SANITIZED
-constexpr size_t kPromptStep = 7;
-#else
-constexpr size_t kPromptStep = 1;
-#endif
+// Under a sanitizer every n-th prompt of the default model is enough.
+constexpr size_t kPromptStep = kSanitized ? 7 : 1;
 
 std::string path(const std::string& in_repository) { return repository_path(in_repository); }
 
 json read_json(const std::string& file) { return json::parse(std::ifstream(path(file))); }
+
+int expect_greedy(const std::vector<model::TokenId>& got, const json& expected, double least_gap) {
+  return troika::expect_greedy(got, expected["greedy"].get<std::vector<model::TokenId>>(),
+                               expected["gap"].get<std::vector<double>>(), least_gap);
+}
 
 std::unique_ptr<engine::Engine> open(const std::string& file,
                                      const engine::EngineOptions& options) {
@@ -62,15 +57,6 @@ std::vector<model::TokenId> greedy(engine::Engine& engine,
   auto answer = (*session)->generate(prompt, options);
   EXPECT_TRUE(answer.has_value()) << answer.error().message;
   return answer.has_value() ? answer->tokens : std::vector<model::TokenId>{};
-}
-
-// Equal up to the first position whose gap is below the bound, that one not included.
-void expect_greedy(const std::vector<model::TokenId>& got, const json& expected, double least_gap) {
-  for (size_t i = 0; i < expected["greedy"].size(); ++i) {
-    if (expected["gap"][i].get<double>() < least_gap) return;
-    ASSERT_LT(i, got.size());
-    ASSERT_EQ(got[i], expected["greedy"][i].get<int>()) << "at generated token " << i;
-  }
 }
 
 struct DefaultModelCase {

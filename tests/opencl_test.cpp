@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "tests/compare_logits.h"
 #include "tests/repository.h"
 #include "troika/device/cpu/cpu_device.h"
 #include "troika/device/opencl/opencl_device.h"
@@ -120,17 +121,6 @@ class OpenClAnswers : public ::testing::TestWithParam<std::tuple<const char*, Fo
   std::vector<model::TokenId> tokens_;
   device::KvLayout layout_;
 };
-
-double nmse(const std::vector<float>& got, const std::vector<float>& expected) {
-  double error = 0;
-  double norm = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const double difference = static_cast<double>(got[i]) - static_cast<double>(expected[i]);
-    error += difference * difference;
-    norm += static_cast<double>(expected[i]) * static_cast<double>(expected[i]);
-  }
-  return error / norm;
-}
 
 TEST_P(OpenClAnswers, AloneGiveTheReferencesLogits) {
   auto opened = open_form();

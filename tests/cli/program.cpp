@@ -17,25 +17,12 @@
 #include <iterator>
 
 #include "tests/repository.h"
+#include "tests/sanitized.h"
 
 extern char** environ;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TROIKA_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TROIKA_SANITIZED 1
-#endif
-#endif
-
 namespace troika {
 namespace {
-
-#ifdef TROIKA_SANITIZED
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 using Clock = std::chrono::steady_clock;
 

@@ -6,6 +6,42 @@ namespace troika {
 
 using nlohmann::json;
 
+namespace {
+
+// Keeps nothing but where the text stops being JSON.
+class ErrorPlace final : public json::json_sax_t {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(json::number_integer_t) override { return true; }
+  bool number_unsigned(json::number_unsigned_t) override { return true; }
+  bool number_float(json::number_float_t, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(json::binary_t&) override { return true; }
+  bool key(std::string&) override { return true; }
+  bool start_object(size_t) override { return true; }
+  bool start_array(size_t) override { return true; }
+  bool end_object() override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t position, const std::string&, const json::exception&) override {
+    position_ = position;
+    return false;
+  }
+  size_t position() const { return position_; }
+
+ private:
+  size_t position_ = 0;
+};
+
+}  // namespace
+
+Error json_error(std::string_view text, std::string_view what) {
+  ErrorPlace place;
+  json::sax_parse(text, &place);
+  return {ErrorCode::kInvalidData,
+          fmt::format("{}: not valid JSON at byte {}", what, place.position())};
+}
+
 std::string shown(const json& value) {
   constexpr size_t kMost = 60;
   if (value.is_structured()) return value.is_array() ? "an array" : "an object";

@@ -13,6 +13,9 @@ namespace troika {
 // A value for a message: one short line of ASCII, whatever a file holds.
 std::string shown(const nlohmann::json& value);
 
+// The error for a text that is no JSON: its message begins with `what` and tells where.
+Error json_error(std::string_view text, std::string_view what);
+
 // Far above any real text of its kind, far below what would hurt.
 struct JsonBounds {
   int depth = 0;

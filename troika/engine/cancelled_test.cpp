@@ -71,5 +71,38 @@ TEST(Cancelled, ASessionGoesOnAfterItsDevicesWereNotPrepared) {
   EXPECT_EQ(again->tokens, expected->tokens);
 }
 
+TEST(Cancelled, AnAnswerEndsSoonThoughADeviceHangs) {
+  std::atomic<bool> cancelled = false;
+  EngineOptions options;
+  options.devices = "cpu@0,faulty:hang@150:systolic@0";
+  options.split = "paired:50/50";
+  options.check = false;
+  options.context = 300;
+  options.batch_rows = 32;
+  options.patience = std::chrono::minutes(2);
+  options.cancelled = [&] { return cancelled.load(); };
+  const auto bytes = model::testing::TinyModel().bytes();
+  const auto engine =
+      Engine::create(*model::Model::load(*model::memory_source(bytes), "tiny.gguf", {}), options);
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  const auto session = (*engine)->new_session();
+  GenerateOptions generate = greedy();
+  generate.max_tokens = 250;
+  const TimePoint start = system_clock().now();
+  const auto stopped = (*session)->generate(prompt(), generate, [&](std::string_view) {
+    cancelled = true;
+    return true;
+  });
+  ASSERT_FALSE(stopped.has_value());
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+  EXPECT_NE(stopped.error().message.find("hangs"), std::string::npos) << stopped.error().message;
+  EXPECT_LT(system_clock().now() - start, std::chrono::minutes(1));
+  // The device that hung is out; the others go on.
+  cancelled = false;
+  const auto again = (*session)->generate(prompt(), greedy());
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_EQ((*engine)->devices().size(), 1u);
+}
+
 }  // namespace
 }  // namespace troika::engine

@@ -166,7 +166,11 @@ Result<runtime::Logits> Engine::State::forward(const runtime::Batch& batch) {
     if (!executor) RETURN_IF_ERROR(make_executor());
     Result<runtime::Logits> logits = executor->forward(batch);
     if (logits || logits.error().code != ErrorCode::kDeviceFailed) return logits;
-    RETURN_IF_ERROR(put_lost_aside(logits.error()));
+    const Status put_aside = put_lost_aside(logits.error());
+    if (options.cancelled && options.cancelled()) {
+      return make_error(ErrorCode::kCancelled, "interrupted: {}", logits.error().message);
+    }
+    RETURN_IF_ERROR(put_aside);
   }
 }
 

@@ -55,7 +55,8 @@ struct EngineOptions {
   // Called before a device other than `cpu` is opened, to find out in another process whether that
   // is safe; an error puts the device aside.
   std::function<Status(const std::string& device)> probe;
-  // Asked while devices are measured and prepared, which may take long; true: kCancelled.
+  // Asked while devices are measured and prepared, which may take long, and while one does not
+  // answer; true: kCancelled.
   std::function<bool()> cancelled;
   // Told of each device that is put aside, in one line; may be empty.
   std::function<void(const std::string&)> warn;

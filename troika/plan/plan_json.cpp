@@ -250,7 +250,7 @@ Result<Plan> from_json(std::string_view text) {
   constexpr JsonBounds kBounds{16, 250'000, 100};
   RETURN_IF_ERROR(check_json_size(text, "plan", kBounds));
   const json root = json::parse(text, nullptr, false);
-  if (root.is_discarded()) return make_error(ErrorCode::kInvalidData, "plan: not valid JSON");
+  if (root.is_discarded()) return tl::unexpected<Error>(json_error(text, "plan"));
 
   ASSIGN_OR_RETURN(const int64_t version, int_field(root, "plan", "version", 0, INT32_MAX));
   if (version != kPlanVersion) {

@@ -34,9 +34,10 @@ struct ExecutorOptions {
   bool trace = false;          // keep every task's times
   Sync sync = Sync::kQueue;
   // A pass in which nothing is finished for this long has a device that hangs; it is longer the
-  // longer the running task should take at the slowest.
+  // longer the running task should take at the slowest, and on a device that has been slow.
   Duration patience = std::chrono::seconds(10);
-  // Asked before each compilation, for there may be many long ones; true: kCancelled.
+  // Asked before each compilation, for there may be many long ones; true: kCancelled. Asked too
+  // while nothing is finished in a pass: then a device has a second more, and counts as hanging.
   std::function<bool()> cancelled = nullptr;
 };
 

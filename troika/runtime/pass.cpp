@@ -16,6 +16,10 @@ constexpr Duration kWatchInterval = std::chrono::milliseconds(50);
 constexpr double kSlowestMacs = 2e8;
 // The patience with a task grows by so many times itself for each second that it may take.
 constexpr double kPatiencePerSecond = 2;
+// So many times what a task should take by what its device has shown are added to the patience.
+constexpr double kTimesShown = 4;
+// How long nothing may be finished once the pass is not wanted any more.
+constexpr Duration kPatienceIfCancelled = std::chrono::seconds(1);
 // Wake-ups of a device that are kept: some hundred tokens' worth.
 constexpr size_t kKeptWakeUps = 8192;
 
@@ -122,8 +126,11 @@ class Pass {
         continue;
       }
       const std::vector<size_t> running = find_running();
-      if (now - last_progress_ <= patience(running)) continue;
-      abandon(running, now - last_progress_);
+      const Duration quiet = now - last_progress_;
+      const bool unwanted = quiet > kPatienceIfCancelled && context_.options.cancelled &&
+                            context_.options.cancelled();
+      if (!unwanted && quiet <= patience(running)) continue;
+      abandon(running, quiet);
       last_progress_ = now;
     }
   }
@@ -164,15 +171,37 @@ class Pass {
     return task.macs_per_row * rows_of(task) + task.macs_per_key * context_.views.keys(task.block);
   }
 
+  // By what its device has shown in this pass and in those before; 0 if it has shown nothing.
+  Duration expected(size_t task) const {
+    const auto device = static_cast<size_t>(tasks()[task].device);
+    PassContext::Pace pace = context_.paces[device];
+    for (size_t i = 0; i < task; ++i) {
+      if (static_cast<size_t>(tasks()[i].device) != device) continue;
+      if (!is_queued(i) || !context_.fences[i].reached()) continue;
+      const device::TaskTimes times = context_.devices[device]->times(context_.fences[i]);
+      pace.seconds += to_seconds(times.end - times.start);
+      pace.macs += static_cast<double>(macs(tasks()[i]));
+    }
+    if (pace.macs <= 0) return {};
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
+        pace.seconds / pace.macs * static_cast<double>(macs(tasks()[task]))));
+  }
+
   Duration patience(const std::vector<size_t>& running) const {
     double factor = 1;
+    Duration shown{};
     Duration delay{};
     for (const size_t i : running) {
       const double seconds = static_cast<double>(macs(tasks()[i])) / kSlowestMacs;
       factor = std::max(factor, 1 + kPatiencePerSecond * seconds);
       delay = std::max(delay, tasks()[i].delay);
+      shown = std::max(shown, expected(i));
     }
-    return delay + std::chrono::duration_cast<Duration>(factor * context_.options.patience);
+    const Duration by_work =
+        std::chrono::duration_cast<Duration>(factor * context_.options.patience);
+    const Duration by_pace =
+        context_.options.patience + std::chrono::duration_cast<Duration>(kTimesShown * shown);
+    return delay + std::max(by_work, by_pace);
   }
 
   // All are found out before any is lost: who waits for a lost one would look as if it ran.
@@ -213,6 +242,8 @@ class Pass {
       DeviceWork& work = context_.work[index];
       work.macs += macs(task);
       ++work.tasks;
+      context_.paces[index].seconds += to_seconds(times.end - times.start);
+      context_.paces[index].macs += static_cast<double>(macs(task));
       if (times.wait > Duration::zero()) count_join(task, times, work);
       PartWork& part = work.parts[static_cast<size_t>(schedule_.parts[i])];
       part.macs += macs(task);
@@ -285,7 +316,8 @@ PassContext::PassContext(std::span<const std::unique_ptr<device::Device>> the_de
     : devices(the_devices),
       options(the_options),
       spoiled(std::make_unique<std::atomic<bool>>(false)),
-      work(the_devices.size()) {
+      work(the_devices.size()),
+      paces(the_devices.size()) {
   for (const auto& device : devices) {
     trace.devices.push_back({device->info().name, device->info().description});
   }

@@ -32,6 +32,12 @@ struct PassContext {
   ControlWork control;
   Trace trace;
   int64_t passes = 0;
+  // What each device has shown of its speed, by device.
+  struct Pace {
+    double seconds = 0;
+    double macs = 0;
+  };
+  std::vector<Pace> paces;
 
   // Puts a device aside; the first reason counts.
   void lose(size_t device, const Error& reason);
