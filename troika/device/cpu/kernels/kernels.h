@@ -78,6 +78,7 @@ struct KernelTable {
 
   // Dispatches on the weight's type. All supported types, any m >= 1, n >= 1.
   void (*matmul)(model::TensorType type, const MatMulArgs& args) = nullptr;
+  // Enough for fewer rows, too.
   int64_t (*matmul_scratch_floats)(int64_t m, int64_t k) = nullptr;
 
   // y = x / sqrt(mean(x^2) + eps) * weight; y may be x.

@@ -29,9 +29,11 @@ KERNEL_INLINE int64_t w_stream(int64_t steps) { return steps * kTileOutputs + 16
 struct PackedSizes {
   int64_t steps;      // of one residue in the largest chunk
   int64_t row_tiles;  // register tiles in one block of rows
+  int64_t most_tiles;  // the same, for any number of rows up to this one
   int64_t tile_floats() const { return kLanes * x_stream(steps); }
   int64_t w_floats() const { return round_up(kLanes * w_stream(steps), 16); }
-  int64_t x_floats() const { return row_tiles * tile_floats(); }
+  // Fewer rows in one block may be more than more rows in several.
+  int64_t most_x_floats() const { return most_tiles * tile_floats(); }
 };
 
 KERNEL_INLINE PackedSizes packed_sizes(int64_t m, int64_t k) {
@@ -41,6 +43,7 @@ KERNEL_INLINE PackedSizes packed_sizes(int64_t m, int64_t k) {
   const int64_t fit = kPackedXFloats / (kLanes * x_stream(sizes.steps));
   const int64_t blocks = (tiles + fit - 1) / fit;
   sizes.row_tiles = (tiles + blocks - 1) / blocks;
+  sizes.most_tiles = lesser(tiles, fit);
   return sizes;
 }
 
@@ -186,7 +189,7 @@ void matmul_packed(const MatMulArgs& args) {
 int64_t matmul_scratch_floats(int64_t m, int64_t k) {
   if (m <= kMaxDotRows) return 0;
   const PackedSizes sizes = packed_sizes(m, k);
-  return sizes.w_floats() + sizes.x_floats();
+  return sizes.w_floats() + sizes.most_x_floats();
 }
 
 template <TensorType type>
