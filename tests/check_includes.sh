@@ -17,7 +17,6 @@ declare -A may=(
   [troika/soc]="troika/base"
   [troika/cost]="troika/base troika/soc"
   [troika/sim]="troika/base troika/model troika/graph troika/device troika/soc troika/cost troika/plan"
-  [troika/planner]="troika/base troika/soc troika/cost"
 )
 may[troika/device/cpu]="${may[troika/device]} troika/device troika/device/cpu/kernels"
 may[troika/device/conformance]="${may[troika/device]} troika/device"
@@ -32,6 +31,7 @@ may[troika/device/registry]="${may[troika/device/systolic]} troika/device/systol
 may[examples/custom_device]="${may[troika/device/systolic]}"
 may[troika/profile]="troika/base troika/device troika/device/registry troika/device/cpu/kernels"
 may[troika/plan]="${may[troika/device]} troika/device"
+may[troika/planner]="${may[troika/sim]} troika/sim"
 may[troika/runtime]="${may[troika/plan]} troika/plan"
 may[troika/engine]="${may[troika/runtime]} troika/runtime troika/device/registry troika/device/check"
 may[cli]="web ${may[troika/engine]} troika/engine troika/profile troika/device/cpu/kernels"

@@ -35,7 +35,7 @@ struct Bounds {
   double furthest = 0;    // the same at that one
   double greedy_gap = 0;  // tokens are the same up to the first choice closer than this
 };
-constexpr double kPositions = 200;
+constexpr double kPositions = 50;
 // FP32 sums in another order: each product loses about 2^-24 of its terms, a few dozen in a row.
 constexpr Bounds kExact{1e-9, 0.001, 0.001, 0.001};
 // FP16 inputs: (2^-11)^2 / 3 for each product's two inputs, a few dozen in a row. Attention of

@@ -26,7 +26,8 @@ struct ModelShape {
   float llama3_factor = 8;      // by how much it stretches the longest waves
 };
 
-// A name of shape_names() (case-insensitive; shapes/NAME.json), or "hidden,layers,heads,kv_heads,ffn,vocab".
+// A name of shape_names() (case-insensitive; shapes/NAME.json), or
+// "hidden,layers,heads,kv_heads,ffn,vocab".
 Result<ModelShape> parse_shape(std::string_view text);
 
 // "tiny, smollm2-135m, ...", for help and messages.

@@ -27,8 +27,8 @@ KERNEL_INLINE int64_t x_stream(int64_t steps) { return steps * kTileRows + 16; }
 KERNEL_INLINE int64_t w_stream(int64_t steps) { return steps * kTileOutputs + 16; }
 
 struct PackedSizes {
-  int64_t steps;      // of one residue in the largest chunk
-  int64_t row_tiles;  // register tiles in one block of rows
+  int64_t steps;       // of one residue in the largest chunk
+  int64_t row_tiles;   // register tiles in one block of rows
   int64_t most_tiles;  // the same, for any number of rows up to this one
   int64_t tile_floats() const { return kLanes * x_stream(steps); }
   int64_t w_floats() const { return round_up(kLanes * w_stream(steps), 16); }

@@ -171,6 +171,18 @@ TEST_P(MatMulTest, LongSums) {
   EXPECT_LE(table().matmul_scratch_floats(512, 16384) * 4, 5 << 18) << "more than 1.25 MB";
 }
 
+// It is reserved for the longest pass, and shorter ones use it.
+TEST_P(MatMulTest, ScratchOfManyRowsIsEnoughForFewer) {
+  for (const int64_t k : {64, 576, 1536, 4096, 8192}) {
+    int64_t most = 0;
+    for (int64_t m = 1; m <= 1024; ++m) {
+      const int64_t floats = table().matmul_scratch_floats(m, k);
+      EXPECT_GE(floats, most) << m << " rows of " << k;
+      most = floats;
+    }
+  }
+}
+
 TEST_P(MatMulTest, KeepsTinyAndHugeValues) {
   // 2^-140 is a subnormal float: sums of a few such products are exact multiples of 2^-149.
   const int64_t k = std::max<int64_t>(96, block_weights(type()));
