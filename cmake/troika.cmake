@@ -56,10 +56,6 @@ function(troika_test program)
   add_executable(${program} ${ARG_SOURCES})
   target_link_libraries(${program} PRIVATE
     ${ARG_DEPS} troika_test_repository GTest::gtest_main GTest::gmock)
-  # Sanitized builds take most of their time to compile; the tests themselves need not be fast.
-  if(TROIKA_SANITIZE)
-    target_compile_options(${program} PRIVATE -O0)
-  endif()
   add_test(NAME ${program} COMMAND ${program} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${program} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
