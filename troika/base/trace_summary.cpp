@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "troika/base/critical_path.h"
+#include "troika/base/median.h"
 
 namespace troika {
 namespace {
@@ -26,13 +27,6 @@ double covered_us(std::vector<Interval> intervals) {
     until = end;
   }
   return to_us(sum);
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 class Adder {

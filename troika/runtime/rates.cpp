@@ -4,7 +4,9 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
+#include "troika/base/median.h"
 #include "troika/device/memory.h"
 #include "troika/device/quarantine.h"
 #include "troika/runtime/executor.h"
@@ -24,13 +26,6 @@ constexpr int64_t kDepth = 512;
 
 double rate(int64_t macs, Duration busy) {
   return busy > Duration::zero() ? static_cast<double>(macs) / to_seconds(busy) : 0;
-}
-
-double median(std::vector<double>& values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // Layers that together with the head hold so many weights, if there are as many.
@@ -176,7 +171,7 @@ class Refinement {
         }));
     for (size_t i = 0; i < rates.size(); ++i) {
       const auto take = [&](WorkPart part, double plan::DeviceRates::*slot) {
-        const double together = median(seen[i][static_cast<size_t>(part)]);
+        const double together = median(std::move(seen[i][static_cast<size_t>(part)]));
         if (together > 0) rates[i].*slot = together;
       };
       take(WorkPart::kAttention, &plan::DeviceRates::attention);
