@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "troika/cost/described_cost.h"
-#include "troika/model/synth.h"
+#include "troika/graph/testing/outline.h"
 #include "troika/soc/catalogue.h"
 
 namespace troika::planner {
@@ -11,14 +11,11 @@ namespace {
 
 TEST(Ablation, EveryIdeaIsARowAndNoneMakesItSlower) {
   const cost::DescribedCost cost(*soc::find("snapdragon-8-gen-3"));
-  model::SynthOptions options;
-  options.shape = *model::parse_shape("1024,2,8,4,2816,512");
-  const model::Model model = *model::outline_model(options);
-  const graph::Graph graph = *graph::build(model);
+  const graph::testing::Outline outline("1024,2,8,4,2816,512");
   PassRequest request;
   request.rows = 320;
   request.budget.evaluations = 150;
-  const auto rows = ablation(graph, cost, request);
+  const auto rows = ablation(outline.graph, cost, request);
   ASSERT_TRUE(rows.has_value()) << rows.error().message;
   ASSERT_EQ(rows->size(), 8u);
   EXPECT_EQ(rows->front().name, "layer");

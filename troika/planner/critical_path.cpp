@@ -23,10 +23,7 @@ std::vector<int32_t> before_in_queue(const sim::Schedule& schedule) {
 template <class Visit>
 void each_before(const sim::Schedule& schedule, const std::vector<int32_t>& before, size_t task,
                  const Visit& visit) {
-  const sim::Task& own = schedule.tasks[task];
-  for (int32_t w = 0; w < own.n_waits; ++w) {
-    visit(schedule.waits[static_cast<size_t>(own.first_wait + w)]);
-  }
+  for (const int32_t other : schedule.waits_of(schedule.tasks[task])) visit(other);
   if (before[task] != kNone) visit(before[task]);
 }
 

@@ -6,25 +6,14 @@
 #include <cmath>
 
 #include "troika/cost/described_cost.h"
-#include "troika/model/synth.h"
+#include "troika/graph/testing/outline.h"
 #include "troika/soc/catalogue.h"
 
 namespace troika::planner {
 namespace {
 
 using cost::DescribedCost;
-
-// A model of published sizes, without its weights.
-struct Outline {
-  explicit Outline(const std::string& shape) {
-    model::SynthOptions options;
-    options.shape = *model::parse_shape(shape);
-    model = std::make_unique<model::Model>(*model::outline_model(options));
-    graph = *graph::build(*model);
-  }
-  std::unique_ptr<model::Model> model;
-  graph::Graph graph;
-};
+using graph::testing::Outline;
 
 const Outline& llama_8b() {
   static const Outline outline("llama-3-8b");

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "troika/cost/described_cost.h"
-#include "troika/model/synth.h"
+#include "troika/graph/testing/outline.h"
 #include "troika/plan/lower.h"
 #include "troika/plan/testing/random_plan.h"
 #include "troika/soc/catalogue.h"
@@ -13,16 +13,7 @@
 namespace troika::sim {
 namespace {
 
-struct Outline {
-  explicit Outline(const std::string& shape) {
-    model::SynthOptions options;
-    options.shape = *model::parse_shape(shape);
-    model = std::make_unique<model::Model>(*model::outline_model(options));
-    graph = *graph::build(*model);
-  }
-  std::unique_ptr<model::Model> model;
-  graph::Graph graph;
-};
+using graph::testing::Outline;
 
 // Units that can have everything, of different speeds.
 cost::DescribedCost units(size_t count) {

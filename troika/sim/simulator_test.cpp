@@ -142,10 +142,8 @@ TEST(Simulator, RandomSchedulesEndWithEveryWaitKeptAndNoDeviceTwiceAtWork) {
       EXPECT_EQ(times.turn_us, device_free);
       EXPECT_GE(times.start_us, times.turn_us + task.delay_us);
       EXPECT_GE(times.end_us, (times.start_us + task.work_us) * (1 - 1e-12));
-      for (int32_t w = 0; w < task.n_waits; ++w) {
-        const auto other =
-            static_cast<size_t>(schedule.waits[static_cast<size_t>(task.first_wait + w)]);
-        EXPECT_GE(times.start_us, simulator.times()[other].end_us);
+      for (const int32_t other : schedule.waits_of(task)) {
+        EXPECT_GE(times.start_us, simulator.times()[static_cast<size_t>(other)].end_us);
       }
       device_free = times.end_us;
       last = std::max(last, times.end_us);
