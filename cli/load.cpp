@@ -17,7 +17,6 @@
 #include "troika/base/trace.h"
 #include "troika/base/write_file.h"
 #include "troika/device/registry/registry.h"
-#include "troika/graph/graph.h"
 #include "troika/plan/default_plan.h"
 
 namespace troika::cli {
@@ -75,14 +74,6 @@ Status check_flags(const EngineFlags& flags, const std::optional<plan::Plan>& pl
   return {};
 }
 
-// Whether the plan of `path` is for this model.
-Status check_plan(const plan::Plan& plan, const model::Model& model, const std::string& path) {
-  ASSIGN_OR_RETURN(const graph::Graph graph, graph::build(model));
-  const Status checked = plan::check(plan, graph);
-  if (checked) return {};
-  return make_error(checked.error().code, "{}: {}", in_quotes(path), checked.error().message);
-}
-
 }  // namespace
 
 Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlags& engine_flags,
@@ -98,11 +89,11 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
   RETURN_IF_ERROR(check_flags(engine_flags, plan));
   ASSIGN_OR_RETURN(LoadedModel loaded,
                    load_model(model_flags, true, engine_flags.threads, console));
-  if (plan) RETURN_IF_ERROR(check_plan(*plan, loaded.model, engine_flags.plan_path));
   const model::HyperParameters& shape = loaded.model.hyper_parameters();
   ASSIGN_OR_RETURN(engine::EngineOptions options, engine_flags.resolve(shape));
   options.max_logit_rows = max_logit_rows;
   options.plan = std::move(plan);
+  if (options.plan) options.plan_name = in_quotes(engine_flags.plan_path);
   options.warn = [&console](const std::string& line) { console.warn(line); };
   options.note = [&console](const std::string& line) { console.note(line); };
   ProberOptions prober;

@@ -43,6 +43,14 @@ Status check(const EngineOptions& options) {
   return {};
 }
 
+// Whether a plan that was given is for this model.
+Status check_plan(const EngineOptions& options, const graph::Graph& graph) {
+  if (!options.plan) return {};
+  Status checked = plan::check(*options.plan, graph);
+  if (checked || options.plan_name.empty()) return checked;
+  return make_error(checked.error().code, "{}: {}", options.plan_name, checked.error().message);
+}
+
 // Within the window, attention to all tokens is attention to those of the window.
 Status check_window(const model::HyperParameters& model, int64_t context) {
   if (model.sliding_window == 0 || context <= model.sliding_window) return {};
@@ -114,6 +122,7 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineO
   s.options.max_logit_rows = std::min(s.options.max_logit_rows, s.options.batch_rows);
 
   ASSIGN_OR_RETURN(s.graph, graph::build(s.model));
+  RETURN_IF_ERROR(check_plan(s.options, s.graph));
   RETURN_IF_ERROR(s.open_devices());
   ASSIGN_OR_RETURN(const device::KvLayout layout, kv_layout(s.graph, s.options));
   ASSIGN_OR_RETURN(runtime::KvCache cache,

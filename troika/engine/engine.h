@@ -43,6 +43,7 @@ struct EngineOptions {
   // Who computes what: a plan made before, else a rule (plan/default_plan.h), else shares by rates
   // that are measured when the engine is made, or remembered from then.
   std::optional<plan::Plan> plan;
+  std::string plan_name;  // for errors about it; empty: none
   std::string split;
   bool force_all = false;  // each device gets at least a tenth of every product that is cut
   runtime::Sync sync = runtime::Sync::kQueue;

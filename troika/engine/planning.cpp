@@ -81,7 +81,6 @@ Result<plan::Plan> Engine::State::plan_by_rates() {
 
 Result<plan::Plan> Engine::State::make_plan() {
   if (!options.plan) return plan_by_rates();
-  RETURN_IF_ERROR(plan::check(*options.plan, graph));
   if (options.plan->kv_type != device::to_string(options.kv_type)) {
     return make_error(ErrorCode::kInvalidArgument,
                       "the plan is for a KV cache of {}, not {}: use --cache-type-k {}",
