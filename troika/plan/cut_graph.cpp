@@ -91,12 +91,6 @@ std::optional<int32_t> Cutter::sole_owner(const Placement& placement, int32_t bl
   return table_.device(placement.parts[part]);
 }
 
-std::vector<double> Cutter::shares_of(const Placement& placement) {
-  std::vector<double> shares;
-  for (const Part& part : placement.parts) shares.push_back(part.share);
-  return shares;
-}
-
 std::vector<SliceSpec> Cutter::to_specs(const Placement& placement,
                                         const std::vector<Range>& ranges) const {
   std::vector<SliceSpec> specs;

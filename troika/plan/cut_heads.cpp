@@ -67,7 +67,7 @@ void Cutter::attention(OpId id, int32_t block, const Placement& placement) {
   } else if (placement.cut == Cut::kPaired) {
     specs = places(source.inputs[0], block, placement);
   } else {
-    std::vector<Range> heads = split(source.heads.n_heads, 1, shares_of(placement));
+    std::vector<Range> heads = split(source.heads.n_heads, 1, placement.shares());
     for (Range& range : heads) range = {range.begin * head_dim, range.end * head_dim};
     specs = to_specs(placement, heads);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "troika/plan/cutter.h"
+#include "troika/plan/light_operators.h"
 
 namespace troika::plan {
 namespace {
@@ -10,14 +11,6 @@ namespace {
 using graph::Op;
 using graph::OpKind;
 using graph::TensorId;
-
-// A norm is computed again with the residual additions of two joins before it, not more.
-constexpr int kMostRecomputed = 2;
-
-bool is_light(OpKind kind) {
-  return kind == OpKind::kEmbed || kind == OpKind::kRopeTable || kind == OpKind::kRmsNorm ||
-         kind == OpKind::kAdd || kind == OpKind::kGatherRows;
-}
 
 }  // namespace
 

@@ -37,7 +37,6 @@ class Cutter {
 
   // The device that computes a block whole; none if the placement cuts it.
   std::optional<int32_t> sole_owner(const Placement& placement, int32_t block) const;
-  static std::vector<double> shares_of(const Placement& placement);
   std::vector<SliceSpec> to_specs(const Placement& placement,
                                   const std::vector<Range>& ranges) const;
 

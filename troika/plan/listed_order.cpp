@@ -49,8 +49,7 @@ class Participants {
   static uint64_t mask_of(const Plan& plan, const Placement& placement) {
     uint64_t mask = 0;
     for (const Part& part : placement.parts) {
-      const auto found = std::find(plan.devices.begin(), plan.devices.end(), part.device);
-      mask |= uint64_t{1} << (found - plan.devices.begin());
+      mask |= uint64_t{1} << device_index(plan.devices, part);
     }
     return mask;
   }

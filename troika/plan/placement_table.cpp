@@ -1,7 +1,5 @@
 #include "troika/plan/placement_table.h"
 
-#include <algorithm>
-
 namespace troika::plan {
 
 PlacementTable::PlacementTable(const Plan& plan, const RowsBucket& bucket,
@@ -23,18 +21,14 @@ const Placement& PlacementTable::of(graph::OpId id, int32_t chunk) const {
   for (const Placement* candidate : by_place_.at({op.stage, op.layer})) {
     if (candidate->chunk >= 0 && candidate->chunk != chunk) continue;
     if (!candidate->op.empty() && candidate->op != name) continue;
-    const int rank = (candidate->op.empty() ? 0 : 2) + (candidate->chunk < 0 ? 0 : 1);
-    if (rank > best_rank) {
+    if (rank(*candidate) > best_rank) {
       best = candidate;
-      best_rank = rank;
+      best_rank = rank(*candidate);
     }
   }
   return *best;
 }
 
-int32_t PlacementTable::device(const Part& part) const {
-  const auto found = std::find(plan_.devices.begin(), plan_.devices.end(), part.device);
-  return static_cast<int32_t>(found - plan_.devices.begin());
-}
+int32_t PlacementTable::device(const Part& part) const { return device_index(plan_.devices, part); }
 
 }  // namespace troika::plan

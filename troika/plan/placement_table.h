@@ -15,7 +15,7 @@ class PlacementTable {
  public:
   PlacementTable(const Plan& plan, const RowsBucket& bucket, const graph::Graph& graph);
 
-  // The most special one: by product and chunk, by product, by chunk, by stage.
+  // The one with the highest rank().
   const Placement& of(graph::OpId op, int32_t chunk) const;
   // The part's index into Plan::devices.
   int32_t device(const Part& part) const;

@@ -47,6 +47,21 @@ std::optional<OrderRule> order_rule_from(std::string_view name) {
   return std::nullopt;
 }
 
+int32_t device_index(const std::vector<std::string>& devices, const Part& part) {
+  return static_cast<int32_t>(std::find(devices.begin(), devices.end(), part.device) -
+                              devices.begin());
+}
+
+std::vector<double> Placement::shares() const {
+  std::vector<double> shares;
+  for (const Part& part : parts) shares.push_back(part.share);
+  return shares;
+}
+
+int rank(const Placement& placement) {
+  return (placement.op.empty() ? 0 : 2) + (placement.chunk < 0 ? 0 : 1);
+}
+
 const RowsBucket* Plan::bucket(int64_t rows) const {
   for (const RowsBucket& candidate : buckets) {
     if (rows <= candidate.max_rows) return &candidate;

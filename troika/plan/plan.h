@@ -51,6 +51,9 @@ struct Part {
   bool input_stationary = false;
 };
 
+// The part's index among devices that include its own.
+int32_t device_index(const std::vector<std::string>& devices, const Part& part);
+
 // Who computes the operators of a stage in layers [first_layer, last_layer] (-1, -1 outside
 // layers).
 struct Placement {
@@ -68,7 +71,14 @@ struct Placement {
   Cut cut = Cut::kNone;
   std::vector<Part> parts;
   double delay_us = 0;  // a pause before each of its tasks
+
+  // Of its parts, in their order.
+  std::vector<double> shares() const;
 };
+
+// How special a placement is: of several that could hold for an operator the highest rank does. By
+// product and chunk, by product, by chunk, by stage.
+int rank(const Placement& placement);
 
 // The order in which the chunks' stages are queued, where no list gives it.
 enum class OrderRule {

@@ -24,12 +24,6 @@ int64_t grain(int64_t total, int64_t tile, int64_t least, size_t parts) {
 
 int64_t least_grain(int64_t width) { return width % kLeastGrain == 0 ? kLeastGrain : 1; }
 
-std::vector<double> shares_of(const Placement& placement) {
-  std::vector<double> shares;
-  for (const Part& part : placement.parts) shares.push_back(part.share);
-  return shares;
-}
-
 }  // namespace
 
 ProductRanges::ProductRanges(const graph::Graph& graph, const std::vector<std::string>& devices,
@@ -78,15 +72,15 @@ int64_t ProductRanges::common_tile(const Placement& placement,
                                    int64_t device::DeviceInfo::*tile) const {
   int64_t common = 1;
   for (const Part& part : placement.parts) {
-    const auto device = std::find(devices_.begin(), devices_.end(), part.device);
-    common = std::lcm(common, infos_[static_cast<size_t>(device - devices_.begin())].*tile);
+    const auto device = static_cast<size_t>(device_index(devices_, part));
+    common = std::lcm(common, infos_[device].*tile);
     if (common > kLargestGrain) return kLargestGrain;
   }
   return common;
 }
 
 std::vector<Range> ProductRanges::outputs(const Op& op, const Placement& placement) const {
-  const std::vector<double> shares = shares_of(placement);
+  const std::vector<double> shares = placement.shares();
   const int64_t outputs = op.weight->rows;
   if (const auto use = head_use(op.output)) {
     const int64_t heads = outputs / use->head_dim;
@@ -114,7 +108,7 @@ std::vector<Range> ProductRanges::inputs(const Op& op, const Placement& placemen
   const int64_t inputs = op.weight->cols;
   const int64_t least = std::lcm(block_of(op), least_grain(inputs));
   const int64_t tile = common_tile(placement, &device::DeviceInfo::k_tile);
-  const std::vector<double> shares = shares_of(placement);
+  const std::vector<double> shares = placement.shares();
   return split(inputs, grain(inputs, tile, least, shares.size()), shares);
 }
 

@@ -10,20 +10,17 @@ namespace troika::plan {
 namespace {
 
 const device::DeviceInfo& info_of(const Plan& plan, std::span<const device::DeviceInfo> infos,
-                                  const std::string& device) {
-  const auto found = std::find(plan.devices.begin(), plan.devices.end(), device);
-  return infos[static_cast<size_t>(found - plan.devices.begin())];
+                                  const Part& part) {
+  return infos[static_cast<size_t>(device_index(plan.devices, part))];
 }
 
 std::vector<Range> row_shares(const Placement& placement, const Plan& plan,
                               std::span<const device::DeviceInfo> infos, int64_t rows) {
-  std::vector<double> shares;
   std::vector<std::span<const int64_t>> standard;
   for (const Part& part : placement.parts) {
-    shares.push_back(part.share);
-    standard.push_back(info_of(plan, infos, part.device).standard_rows);
+    standard.push_back(info_of(plan, infos, part).standard_rows);
   }
-  return split_rows(rows, shares, standard);
+  return split_rows(rows, placement.shares(), standard);
 }
 
 void add_pieces(std::set<int64_t>& borders, int64_t begin, const std::vector<int64_t>& pieces) {
@@ -37,7 +34,7 @@ void add_pieces(std::set<int64_t>& borders, int64_t begin, const std::vector<int
 Status add_borders(std::set<int64_t>& borders, const Placement& placement, const Plan& plan,
                    std::span<const device::DeviceInfo> infos, int64_t rows) {
   const auto standard_of = [&](const Part& part) -> const std::vector<int64_t>& {
-    return info_of(plan, infos, part.device).standard_rows;
+    return info_of(plan, infos, part).standard_rows;
   };
   const auto pieces_of = [&](const Part& part, int64_t count) -> Result<std::vector<int64_t>> {
     auto pieces = standard_pieces(count, standard_of(part), placement.cut == Cut::kHybrid);
@@ -108,12 +105,8 @@ class RowCutter {
  private:
   std::vector<Extent> chunks_of(int64_t rows) const {
     std::vector<Extent> chunks;
-    for (int64_t begin = 0; begin < rows;) {
-      int64_t size = rows - begin;
-      if (!bucket_.chunks.empty()) {
-        const size_t index = std::min(chunks.size(), bucket_.chunks.size() - 1);
-        size = std::min(size, bucket_.chunks[index]);
-      }
+    int64_t begin = 0;
+    for (const int64_t size : chunk_sizes(bucket_, rows)) {
       chunks.push_back({static_cast<int32_t>(chunks.size()), 1, begin, size});
       begin += size;
     }
@@ -184,8 +177,7 @@ class RowCutter {
       for (size_t i = 0; i < placement.parts.size(); ++i) {
         if (owner < placement.parts.size() && i != owner) continue;
         const Part& part = placement.parts[i];
-        const int64_t own =
-            padded_rows(rows.size(), info_of(plan_, infos_, part.device).standard_rows);
+        const int64_t own = padded_rows(rows.size(), info_of(plan_, infos_, part).standard_rows);
         if (own == 0) {
           return make_error(ErrorCode::kUnsupported,
                             "plan: device {} has no standard length for {} rows", part.device,
@@ -228,14 +220,14 @@ size_t part_of_rows(const Placement& placement, const Plan& plan,
 bool same_for_all_rows(const Plan& plan, const RowsBucket& bucket,
                        std::span<const device::DeviceInfo> infos) {
   return bucket.chunks.empty() &&
-         std::all_of(
-             bucket.placements.begin(), bucket.placements.end(), [&](const Placement& placement) {
-               return placement.cut != Cut::kActivationCentric &&
-                      std::all_of(placement.parts.begin(), placement.parts.end(),
-                                  [&](const Part& part) {
-                                    return info_of(plan, infos, part.device).standard_rows.empty();
-                                  });
-             });
+         std::all_of(bucket.placements.begin(), bucket.placements.end(),
+                     [&](const Placement& placement) {
+                       return placement.cut != Cut::kActivationCentric &&
+                              std::all_of(placement.parts.begin(), placement.parts.end(),
+                                          [&](const Part& part) {
+                                            return info_of(plan, infos, part).standard_rows.empty();
+                                          });
+                     });
 }
 
 }  // namespace troika::plan

@@ -80,6 +80,19 @@ bool JoinedStages::cover(const Placement& placement) const {
   return true;
 }
 
+std::vector<int64_t> chunk_sizes(const RowsBucket& bucket, int64_t rows) {
+  std::vector<int64_t> sizes;
+  while (rows > 0) {
+    int64_t size = rows;
+    if (!bucket.chunks.empty()) {
+      size = std::min(size, bucket.chunks[std::min(sizes.size(), bucket.chunks.size() - 1)]);
+    }
+    sizes.push_back(size);
+    rows -= size;
+  }
+  return sizes;
+}
+
 int32_t chunk_count(const RowsBucket& bucket, int64_t rows) {
   if (bucket.chunks.empty()) return 1;
   int32_t count = 0;

@@ -39,7 +39,8 @@ struct Step {
   int32_t chunks = 1;  // more than one: joined
 };
 
-// Chunks of a pass of `rows` rows.
+// Rows of the chunks of a pass of `rows` rows, and how many there are.
+std::vector<int64_t> chunk_sizes(const RowsBucket& bucket, int64_t rows);
 int32_t chunk_count(const RowsBucket& bucket, int64_t rows);
 
 // Whether the entries of a planned order name stages, layers and chunks that there are.

@@ -272,22 +272,6 @@ class Editor {
     }
   }
 
-  std::vector<int64_t> sizes() const {
-    std::vector<int64_t> sizes;
-    int64_t left = space_.request().rows;
-    for (int32_t c = 0; c < chunks_; ++c) {
-      int64_t size = left;
-      if (!bucket_.chunks.empty()) {
-        size = std::min(
-            left,
-            bucket_.chunks[std::min<size_t>(static_cast<size_t>(c), bucket_.chunks.size() - 1)]);
-      }
-      sizes.push_back(size);
-      left -= size;
-    }
-    return sizes;
-  }
-
   void with_sizes(std::vector<int64_t> sizes, const std::string& what) {
     plan::RowsBucket edited = bucket_;
     const auto count = static_cast<int32_t>(sizes.size());
@@ -302,7 +286,7 @@ class Editor {
   }
 
   void edit_chunks() {
-    const std::vector<int64_t> now = sizes();
+    const std::vector<int64_t> now = plan::chunk_sizes(bucket_, space_.request().rows);
     const int64_t quantum = std::max<int64_t>(1, strategy_.chunk_quantum);
     for (size_t from = 0; now.size() > 1 && from < now.size(); ++from) {
       for (const size_t to : {from + 1, from - 1}) {

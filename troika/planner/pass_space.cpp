@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "troika/plan/shares.h"
+#include "troika/sim/operator_cost.h"
 
 namespace troika::planner {
 
@@ -21,6 +22,9 @@ PassSpace::PassSpace(const graph::Graph& graph, const cost::CostModel& cost,
       infos_(infos_for(cost, request)),
       operand_order_(operand_order) {
   find_sites();
+  for (size_t device = 0; device < cost_.devices().size(); ++device) {
+    other_us_.push_back(other_work_us(device));
+  }
 }
 
 Result<PassSpace> PassSpace::create(const graph::Graph& graph, const cost::CostModel& cost,
@@ -46,10 +50,8 @@ void PassSpace::find_sites() {
     const auto n = graph_->tensor(op.output).width;
     const auto k = graph_->tensor(op.inputs[0]).width;
     const std::string_view name = plan::product_name(*graph_, id);
-    const double bits = request_.weight_bits > 0
-                            ? request_.weight_bits
-                            : 8 * static_cast<double>(graph::weight_bytes(*graph_, id)) /
-                                  (static_cast<double>(n) * static_cast<double>(k));
+    const double bits =
+        sim::stored_bits(request_.weight_bits, graph::weight_bytes(*graph_, id), n, k);
     const auto [found, is_new] = known.try_emplace({op.stage, name}, sites_.size());
     if (!is_new) {
       sites_[found->second].weight_bits += bits;
@@ -73,7 +75,7 @@ void PassSpace::find_sites() {
   }
 }
 
-// Of one layer, in about what the graph's operators move.
+// In about what the graph's operators move.
 double PassSpace::other_work_us(size_t device) const {
   const auto rows = static_cast<double>(request_.rows);
   double us = 0;
@@ -96,7 +98,7 @@ double PassSpace::other_work_us(size_t device) const {
 }
 
 bool PassSpace::can_host(size_t device) const {
-  return !cost_.devices()[device].only_products && std::isfinite(other_work_us(device));
+  return !cost_.devices()[device].only_products && std::isfinite(other_us_[device]);
 }
 
 std::optional<size_t> PassSpace::find_home() const {
@@ -104,7 +106,7 @@ std::optional<size_t> PassSpace::find_home() const {
   for (size_t device = 0; device < cost_.devices().size(); ++device) {
     if (!can_host(device)) continue;
     // Of equal ones that whose name comes first, however the devices are listed.
-    const auto key = [&](size_t d) { return std::pair(other_work_us(d), cost_.devices()[d].name); };
+    const auto key = [&](size_t d) { return std::pair(other_us_[d], cost_.devices()[d].name); };
     if (!best || key(device) < key(*best)) best = device;
   }
   return best;
@@ -169,7 +171,7 @@ Choice PassSpace::choice(const plan::RowsBucket& bucket, size_t group, int32_t c
     const bool own = placement.stage == site.stage &&
                      (placement.op.empty() || placement.op == site.name) &&
                      (placement.chunk < 0 || placement.chunk == chunk);
-    const int rank = (placement.op.empty() ? 0 : 2) + (placement.chunk < 0 ? 0 : 1);
+    const int rank = plan::rank(placement);
     if (!own || rank <= best_rank) continue;
     best = &placement;
     best_rank = rank;

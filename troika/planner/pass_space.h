@@ -83,6 +83,7 @@ class PassSpace {
             bool operand_order);
   void find_sites();
   std::optional<size_t> find_home() const;
+  // What is no product takes in one layer; HUGE_VAL if the device cannot have it.
   double other_work_us(size_t device) const;
 
   const graph::Graph* graph_;
@@ -92,6 +93,7 @@ class PassSpace {
   std::vector<Site> sites_;
   std::vector<SiteGroup> groups_;
   bool operand_order_ = true;
+  std::vector<double> other_us_;  // by device: see other_work_us()
   size_t home_ = 0;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "troika/plan/shares.h"
 #include "troika/sim/operator_cost.h"
 
 namespace troika::sim {
@@ -30,12 +29,7 @@ Rows rows_of(const plan::TaskList& list, const plan::Task& task, const LoweredOp
   const double keys =
       static_cast<double>(options.depth + begin) + (static_cast<double>(count) + 1) / 2;
   if (task.stage == graph::Stage::kHead) count = std::min(options.logit_rows, list.rows);
-  const auto device = static_cast<size_t>(task.device);
-  int64_t padded = count;
-  if (device < options.standard_rows.size()) {
-    padded = std::max(count, plan::padded_rows(count, options.standard_rows[device]));
-  }
-  return {count, keys, padded};
+  return {count, keys, computed_rows(options, static_cast<size_t>(task.device), count)};
 }
 
 // Adds up what the operators of one task need on its device, each by itself.
@@ -89,10 +83,7 @@ class TaskCost {
     const Op& op = graph_.op(id);
     const int64_t n = graph_.tensor(op.output).width;
     const int64_t k = graph_.tensor(op.inputs[0]).width;
-    const double bits = options_.weight_bits > 0
-                            ? options_.weight_bits
-                            : 8 * static_cast<double>(graph::weight_bytes(graph_, id)) /
-                                  (static_cast<double>(n) * static_cast<double>(k));
+    const double bits = stored_bits(options_.weight_bits, graph::weight_bytes(graph_, id), n, k);
     return product_cost(cost_, device_, rows_.padded, n, k, bits, input_stationary_);
   }
 

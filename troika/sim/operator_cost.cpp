@@ -1,8 +1,21 @@
 #include "troika/sim/operator_cost.h"
 
+#include <algorithm>
 #include <string_view>
 
+#include "troika/plan/shares.h"
+
 namespace troika::sim {
+
+double stored_bits(double asked, int64_t bytes, int64_t n, int64_t k) {
+  if (asked > 0) return asked;
+  return 8 * static_cast<double>(bytes) / (static_cast<double>(n) * static_cast<double>(k));
+}
+
+int64_t computed_rows(const LoweredOptions& options, size_t device, int64_t rows) {
+  if (device >= options.standard_rows.size()) return rows;
+  return std::max(rows, plan::padded_rows(rows, options.standard_rows[device]));
+}
 
 std::optional<cost::Estimate> product_cost(const cost::CostModel& cost, size_t device, int64_t rows,
                                            int64_t n, int64_t k, double weight_bits,

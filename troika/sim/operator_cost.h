@@ -11,6 +11,11 @@
 
 namespace troika::sim {
 
+// Stored for each weight of a matrix of n outputs and k inputs in so many bytes, unless other bits
+// are asked for (above 0).
+double stored_bits(double asked, int64_t bytes, int64_t n, int64_t k);
+// Rows that a product of so many computes on a device.
+int64_t computed_rows(const LoweredOptions& options, size_t device, int64_t rows);
 // Of the type nearest to the weight's bits that the device can have; nullopt if none.
 std::optional<cost::Estimate> product_cost(const cost::CostModel& cost, size_t device, int64_t rows,
                                            int64_t n, int64_t k, double weight_bits,

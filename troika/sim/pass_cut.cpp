@@ -3,24 +3,18 @@
 #include <algorithm>
 #include <climits>
 
+#include "troika/plan/light_operators.h"
+#include "troika/sim/operator_cost.h"
+
 namespace troika::sim {
-namespace {
 
 using graph::Op;
 using graph::OpId;
 using graph::OpKind;
 using graph::TensorId;
+using plan::is_light;
+using plan::kMostRecomputed;
 using plan::Range;
-
-// As in plan/cut_light.cpp.
-constexpr int kMostRecomputed = 2;
-
-bool is_light(OpKind kind) {
-  return kind == OpKind::kEmbed || kind == OpKind::kRopeTable || kind == OpKind::kRmsNorm ||
-         kind == OpKind::kAdd || kind == OpKind::kGatherRows;
-}
-
-}  // namespace
 
 PassCutter::PassCutter(const graph::Graph& graph, std::span<const device::DeviceInfo> infos,
                        const std::vector<std::string>& devices, const plan::ProductRanges& ranges,
@@ -104,8 +98,7 @@ PassCutter::Value& PassCutter::value(TensorId tensor) {
 }
 
 int32_t PassCutter::device_of(const plan::Part& part) const {
-  const auto found = std::find(devices_.begin(), devices_.end(), part.device);
-  return static_cast<int32_t>(found - devices_.begin());
+  return plan::device_index(devices_, part);
 }
 
 bool PassCutter::has_partial_sums(TensorId tensor) {
@@ -124,6 +117,15 @@ std::vector<PassCutter::Spec> PassCutter::shared(TensorId tensor) {
   std::vector<Spec> specs;
   for (const Slice& slice : value(tensor).slices) {
     if (slice.shared()) specs.push_back({slice.device, slice.columns});
+  }
+  return specs;
+}
+
+std::vector<PassCutter::Spec> PassCutter::to_specs(const plan::Placement& placement,
+                                                   const std::vector<Range>& ranges) const {
+  std::vector<Spec> specs;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (!ranges[i].empty()) specs.push_back({device_of(placement.parts[i]), ranges[i]});
   }
   return specs;
 }
@@ -368,10 +370,7 @@ CutOp PassCutter::product_op(OpId id, int32_t device, const plan::Placement& pla
   op.n = n;
   op.k = k;
   const auto& weight = *graph_.op(id).weight;
-  op.weight_bits = weight_bits_ > 0
-                       ? weight_bits_
-                       : 8 * static_cast<double>(n * model::row_bytes(weight.type, k)) /
-                             (static_cast<double>(n) * static_cast<double>(k));
+  op.weight_bits = stored_bits(weight_bits_, n * model::row_bytes(weight.type, k), n, k);
   for (const plan::Part& part : placement.parts) {
     if (device_of(part) != device) continue;
     op.input_stationary = part.input_stationary;
@@ -394,12 +393,7 @@ void PassCutter::product(OpId id, const Decision& decision) {
     return partial_products(id, placement, held);
   }
   if (placement.cut != plan::Cut::kK) return output_slices(id, placement);
-  const std::vector<Range> ranges = ranges_.inputs(op, placement);
-  std::vector<Spec> specs;
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    if (!ranges[i].empty()) specs.push_back({device_of(placement.parts[i]), ranges[i]});
-  }
-  partial_products(id, placement, specs);
+  partial_products(id, placement, to_specs(placement, ranges_.inputs(op, placement)));
 }
 
 void PassCutter::whole_product(OpId id, int32_t device, const plan::Placement& placement) {
@@ -417,11 +411,7 @@ void PassCutter::whole_product(OpId id, int32_t device, const plan::Placement& p
 
 void PassCutter::output_slices(OpId id, const plan::Placement& placement) {
   const Op& source = graph_.op(id);
-  const std::vector<Range> ranges = ranges_.outputs(source, placement);
-  std::vector<Spec> specs;
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    if (!ranges[i].empty()) specs.push_back({device_of(placement.parts[i]), ranges[i]});
-  }
+  const std::vector<Spec> specs = to_specs(placement, ranges_.outputs(source, placement));
   std::vector<Inputs> inputs(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
     read(source.inputs[0], specs[i].device, {0, width(source.inputs[0])}, inputs[i]);
@@ -499,13 +489,10 @@ void PassCutter::attention(OpId id, const Decision& decision) {
   } else if (placement.cut == plan::Cut::kPaired) {
     specs = places(source.inputs[0], placement);
   } else {
-    std::vector<double> shares;
-    for (const plan::Part& part : placement.parts) shares.push_back(part.share);
-    const std::vector<Range> heads = plan::split(source.heads.n_heads, 1, shares);
-    for (size_t i = 0; i < heads.size(); ++i) {
-      if (heads[i].empty()) continue;
-      specs.push_back(
-          {device_of(placement.parts[i]), {heads[i].begin * head_dim, heads[i].end * head_dim}});
+    const std::vector<Range> heads = plan::split(source.heads.n_heads, 1, placement.shares());
+    specs = to_specs(placement, heads);
+    for (Spec& spec : specs) {
+      spec.columns = {spec.columns.begin * head_dim, spec.columns.end * head_dim};
     }
   }
   std::vector<Inputs> inputs(specs.size());

@@ -150,6 +150,8 @@ class PassCutter {
   bool has_partial_sums(graph::TensorId tensor);
   bool at_hand(graph::TensorId tensor, int32_t device);
   std::vector<Spec> shared(graph::TensorId tensor);
+  std::vector<Spec> to_specs(const plan::Placement& placement,
+                             const std::vector<plan::Range>& ranges) const;
   std::vector<Spec> places(graph::TensorId tensor, const plan::Placement& placement);
 
   void want(graph::TensorId tensor, int32_t device);

@@ -136,7 +136,7 @@ struct PassScheduler::State {
       if (one.stage != op.stage || op.layer < one.first_layer || op.layer > one.last_layer)
         continue;
       if (one.chunk >= 0 && one.chunk != chunk) continue;
-      const int rank = (one.op.empty() ? 0 : 2) + (one.chunk < 0 ? 0 : 1);
+      const int rank = plan::rank(one);
       if (rank <= best_rank || (!one.op.empty() && one.op != names[static_cast<size_t>(id)])) {
         continue;
       }
@@ -155,8 +155,7 @@ struct PassScheduler::State {
       part = kind.owners[static_cast<size_t>(&own - bucket.placements.data())];
     }
     if (part >= own.parts.size()) return decision;
-    const auto found = std::find(plan.devices.begin(), plan.devices.end(), own.parts[part].device);
-    decision.owner = static_cast<int32_t>(found - plan.devices.begin());
+    decision.owner = plan::device_index(plan.devices, own.parts[part]);
     return decision;
   }
 
@@ -309,10 +308,9 @@ Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t ro
   const auto& head_ops = ops[static_cast<size_t>(positions) - 1];
   for (const OpId id : head_ops) decisions.push_back(decide(bucket, id, of_head));
   const plan::Part& last = placement(bucket, graph.tensor(graph.logits).producer, 0)->parts.front();
-  const auto device = std::find(plan.devices.begin(), plan.devices.end(), last.device);
   const int64_t wanted = std::min(options.logit_rows, rows);
   cutter->cut_head(memories, wanted == 1, positions - 1, head_ops, decisions,
-                   static_cast<int32_t>(device - plan.devices.begin()), head);
+                   plan::device_index(plan.devices, last), head);
   instances.push_back({kHeadBlock, positions - 1, &head, 0, 0});
   return {};
 }
@@ -330,10 +328,7 @@ std::optional<cost::Estimate> PassScheduler::State::estimate(const CutOp& op, co
       static_cast<double>(options.depth + begin) + (static_cast<double>(count) + 1) / 2;
   if (is_head) count = std::min(options.logit_rows, rows);
   if (op.kind == OpKind::kMatMul) {
-    int64_t padded = count;
-    if (device < options.standard_rows.size()) {
-      padded = std::max(count, plan::padded_rows(count, options.standard_rows[device]));
-    }
+    const int64_t padded = computed_rows(options, device, count);
     const ProductKey key{op.device, padded, op.n, op.k, op.weight_bits, op.input_stationary};
     const auto [found, is_new] = products.try_emplace(key);
     if (is_new) {
