@@ -4,27 +4,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <random>
 
 #include "troika/cost/described_cost.h"
-#include "troika/model/synth.h"
+#include "troika/graph/testing/outline.h"
 #include "troika/soc/catalogue.h"
 
 namespace troika::planner {
 namespace {
 
-constexpr int64_t kRows = 512;
+using graph::testing::Outline;
 
-struct Outline {
-  explicit Outline(const std::string& shape) {
-    model::SynthOptions options;
-    options.shape = *model::parse_shape(shape);
-    model = std::make_unique<model::Model>(*model::outline_model(options));
-    graph = *graph::build(*model);
-  }
-  std::unique_ptr<model::Model> model;
-  graph::Graph graph;
-};
+constexpr int64_t kRows = 512;
 
 const graph::Graph& two_layers() {
   static const Outline outline("1024,2,8,4,2816,512");
@@ -110,15 +103,14 @@ int within_one_percent(int cases) {
   return within;
 }
 
+// A few seconds for each ten cases: TROIKA_CASES=200 for all that are claimed.
 TEST(ScheduleSearch, FindsTheOptimumOfASpaceThatCanBeEnumerated) {
-  EXPECT_EQ(within_one_percent(1), 1);
-}
-
-// All of them: --gtest_also_run_disabled_tests.
-TEST(ScheduleSearch, DISABLED_FindsTheOptimumInMostOf200Cases) {
-  const int within = within_one_percent(200);
-  RecordProperty("within", within);
-  EXPECT_GE(within, 190);
+  const char* text = std::getenv("TROIKA_CASES");
+  const int cases = text == nullptr ? 10 : std::atoi(text);
+  ASSERT_GT(cases, 0);
+  const int within = within_one_percent(cases);
+  std::printf("%d of %d cases within 1 %% of the optimum\n", within, cases);
+  EXPECT_GE(within, 0.95 * cases);
 }
 
 TEST(ScheduleSearch, StaysWithinItsBudget) {
