@@ -15,6 +15,8 @@
 #include "tests/repository.h"
 #include "tests/sanitized.h"
 #include "troika/device/cpu/cpu_device.h"
+#include "troika/device/opencl/opencl_device.h"
+#include "troika/device/opencl/testing/eager_driver.h"
 #include "troika/device/openvino/openvino_device.h"
 #include "troika/device/systolic/systolic_device.h"
 #include "troika/plan/default_plan.h"
@@ -82,6 +84,14 @@ Result<std::unique_ptr<device::Device>> open_openvino() {
   return device::openvino::open(options);
 }
 
+// In memory of its own it copies what others read and write.
+template <bool own_memory>
+Result<std::unique_ptr<device::Device>> open_opencl() {
+  device::opencl::OpenClOptions options;
+  options.own_memory = own_memory;
+  return device::opencl::open(options);
+}
+
 // Devices that answer together, in equal parts.
 struct Subject {
   const char* name;
@@ -102,6 +112,11 @@ std::vector<Subject> subjects() {
       {"systolic", {open_systolic}, kHalf, 9, true},
       {"cpu_systolic", {open_cpu<false>, open_systolic}, kHalf, 14, true},
       {"half", {open_half}, kHalf, 1},
+      {"opencl", {open_opencl<false>}, kExact, 2},
+      {"cpu_opencl", {open_cpu<false>, open_opencl<false>}, kExact, 2},
+      {"cpu_opencl_own", {open_cpu<false>, open_opencl<true>}, kExact, 2},
+      {"opencl_own_openvino", {open_opencl<true>, open_openvino<false>}, kExact, 1},
+      {"opencl_own_systolic", {open_opencl<true>, open_systolic}, kHalf, 2},
       {"openvino_int8", {open_openvino<true>}, kInt8, 0, true},
   };
 }
@@ -295,6 +310,7 @@ class DeviceGolden : public ::testing::TestWithParam<std::tuple<Recording, Subje
 
   static constexpr int64_t kBlocks = 160;  // for all prompts and their answers, or for the text
 
+  device::opencl::EagerDriver driver_;  // copies as early and as late as it may
   std::optional<model::Model> model_;
   std::optional<graph::Graph> graph_;
   Devices devices_;

@@ -13,6 +13,7 @@
 #include "troika/device/opencl/opencl_device.h"
 #include "troika/device/opencl/testing/eager_driver.h"
 #include "troika/plan/default_plan.h"
+#include "troika/plan/give_to_others.h"
 #include "troika/runtime/executor.h"
 
 namespace troika {
@@ -65,6 +66,7 @@ class OpenClAnswers : public ::testing::TestWithParam<std::tuple<const char*, Fo
     device::opencl::OpenClOptions options;
     options.gpu_kernels = form.gpu_kernels;
     options.own_memory = form.own_memory;
+    options.tile_weights = form.gpu_kernels;
     return device::opencl::open(options);
   }
 
@@ -184,6 +186,39 @@ TEST_P(OpenClAnswers, GoOnAloneWhatWasBegunWithCpu) {
   ASSERT_TRUE(got.has_value()) << got.error().message;
   ASSERT_EQ(got->size(), expected->size());
   EXPECT_LE(nmse(*got, *expected), kExactNmse);
+}
+
+// A driver that refuses a kernel: the other device computes what it is for.
+TEST_P(OpenClAnswers, WithoutAKernelGiveTheReferencesLogits) {
+  const Form& form = std::get<1>(GetParam());
+  const auto expected = reference();
+  ASSERT_TRUE(expected.has_value()) << expected.error().message;
+  for (const char* broken : {form.gpu_kernels ? "product_few" : "product", "rms_norm"}) {
+    SCOPED_TRACE(broken);
+    device::opencl::OpenClOptions open;
+    open.gpu_kernels = form.gpu_kernels;
+    open.own_memory = form.own_memory;
+    open.broken_kernel = broken;
+    open.device_times = true;
+    auto opened = device::opencl::open(open);
+    if (!opened) GTEST_SKIP() << opened.error().message;
+    Devices devices = open_cpu();
+    devices.push_back(std::move(*opened));
+    const std::vector<device::DeviceInfo> infos = {devices[0]->info(), devices[1]->info()};
+    const std::vector<plan::DeviceRates> rates = {{1, 1}, {1, 1}};
+    plan::DefaultPlanOptions options;
+    options.max_rows = kContext;
+    plan::Plan plan = plan::default_plan(graph_, infos, rates, options);
+    const auto lines = plan::give_to_others(plan, graph_, [&](size_t device, graph::OpId op) {
+      return devices[device]->supports(graph_, op);
+    });
+    ASSERT_TRUE(lines.has_value()) << lines.error().message;
+    EXPECT_EQ(lines->size(), 1u);
+    SCOPED_TRACE(fmt::format("{}; {}", fmt::join(*lines, "; "), to_json(plan)));
+    const auto got = answer(plan, devices);
+    ASSERT_TRUE(got.has_value()) << got.error().message;
+    EXPECT_LE(nmse(*got, *expected), kExactNmse);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, OpenClAnswers,

@@ -238,18 +238,22 @@ void WorkQueue::process(Task task) {
 
 // Nothing of them may run on once their fences have failed.
 void WorkQueue::drop_begun() {
-  for (const Task& task : begun_) static_cast<void>(finish_(*task.kernel, task.bindings));
+  TaskTimes untold;
+  for (const Task& task : begun_) static_cast<void>(finish_(*task.kernel, task.bindings, untold));
   begun_.clear();
 }
 
-// In a driver's queue a task starts when the one before it ends.
+// In a driver's queue a task starts when the one before it ends, unless the driver knows better;
+// but not before it was begun, nor after its end was seen.
 void WorkQueue::finish_oldest() {
   const Task task = std::move(begun_.front());
   begun_.pop_front();
   TaskTimes& times = times_[task.value % kKeptTimes];
-  Status done = finish_(*task.kernel, task.bindings);
-  times.start = std::max(times.start, last_end_);
-  times.end = std::max(clock_.now(), times.start);
+  TaskTimes told;
+  Status done = finish_(*task.kernel, task.bindings, told);
+  const TimePoint now = clock_.now();
+  times.start = std::max({times.start, last_end_, std::min(told.start, now)});
+  times.end = std::max(told.end == TimePoint{} ? now : std::min(told.end, now), times.start);
   last_end_ = times.end;
   if (!done) {
     if (task.options.spoiled != nullptr) {

@@ -25,8 +25,8 @@ class WorkQueue {
   using Run = std::function<Status(const Kernel&, const Bindings&)>;
   // For drivers with a queue of their own: `run` then only begins a task, and `finish`, called in
   // the same order, waits for its end. Several are begun ahead as long as nothing has to be waited
-  // for before.
-  using Finish = Run;
+  // for before. It sets start and end if the driver tells them.
+  using Finish = std::function<Status(const Kernel&, const Bindings&, TaskTimes&)>;
 
   // `device` is the name for messages. The worker is pinned to the first of `cores`, if any.
   WorkQueue(std::string device, std::vector<int> cores, const Clock& clock, Run run,

@@ -49,6 +49,7 @@ device::OpenOptions open_options(const EngineOptions& options) {
   open.program_cache_dir = options.cache_folder;
   open.cache_dir = options.graph_folder;
   open.int8_activations = options.int8_activations;
+  open.device_times = options.trace;
   return open;
 }
 

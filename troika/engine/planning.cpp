@@ -5,6 +5,7 @@
 #include "troika/base/thread_time.h"
 #include "troika/engine/engine_state.h"
 #include "troika/engine/rates_store.h"
+#include "troika/plan/give_to_others.h"
 #include "troika/runtime/rates.h"
 
 namespace troika::engine {
@@ -75,6 +76,13 @@ Result<plan::Plan> Engine::State::plan_by_rates() {
   plan_options.kv_type = device::to_string(options.kv_type);
   plan_options.least_share = options.force_all ? kForcedShare : 0;
   plan::Plan made = plan::default_plan(graph, infos, own, plan_options);
+  ASSIGN_OR_RETURN(const auto unable,
+                   plan::give_to_others(made, graph, [this](size_t device, graph::OpId op) {
+                     return devices[device]->supports(graph, op);
+                   }));
+  for (const std::string& line : unable) {
+    if (options.note) options.note(fmt::format("{}: the other devices do", line));
+  }
   made.activations = activations_name(options.int8_activations);
   return made;
 }

@@ -38,10 +38,12 @@ WeightHome weight_home(const Session& session) {
 
 OpenClDevice::OpenClDevice(DeviceInfo info, Session session, const std::string& cache_dir,
                            const Clock& clock)
-    : info_(std::move(info)),
+    : clock_(clock),
+      info_(std::move(info)),
       session_(std::move(session)),
-      programs_(session_.context.get(), session_.facts, cache_dir),
+      programs_(session_.context.get(), session_.facts, cache_dir, session_.broken_kernel),
       kernels_(session_.device_class, programs_),
+      buildable_(kernels_),
       tuner_(session_, kernels_, cache_dir),
       weights_(session_.context.get(), session_.queue.get(), weight_home(session_)),
       mirrors_(session_.context.get(), session_.queue.get(), session_.own_memory),
@@ -52,21 +54,27 @@ OpenClDevice::OpenClDevice(DeviceInfo info, Session session, const std::string& 
           [this](const Kernel& kernel, const Bindings& bindings) {
             return begin(static_cast<const OpenClKernel&>(kernel), bindings);
           },
-          [this](const Kernel& kernel, const Bindings& bindings) {
-            return finish(static_cast<const OpenClKernel&>(kernel), bindings);
+          [this](const Kernel& kernel, const Bindings& bindings, TaskTimes& times) {
+            return finish(static_cast<const OpenClKernel&>(kernel), bindings, times);
           }) {
   kernels_.set_compute_units(session_.facts.units);
+  if (session_.tile_weights && !session_.facts.matrix_units) kernels_.emulate_units();
 }
 
 OpenClDevice::~OpenClDevice() { api().Finish(session_.queue.get()); }
 
 bool OpenClDevice::supports(const graph::Graph& graph, graph::OpId id) const {
   const Op& op = graph.op(id);
-  if (op.kind == OpKind::kEmbed || op.kind == OpKind::kMatMul) return can_read(op.weight->type);
-  if (op.kind == OpKind::kRmsNorm) return op.weight->type == model::TensorType::kF32;
-  if (op.kind != OpKind::kAttention) return true;
-  return op.heads.head_dim <=
-         (session_.device_class == DeviceClass::kHost ? kLargestHeadHost : kLargestHeadGpu);
+  const bool reads = op.kind != OpKind::kEmbed && op.kind != OpKind::kMatMul;
+  if (!reads && !can_read(op.weight->type)) return false;
+  if (op.kind == OpKind::kRmsNorm && op.weight->type != model::TensorType::kF32) return false;
+  const int64_t largest_head =
+      session_.device_class == DeviceClass::kHost ? kLargestHeadHost : kLargestHeadGpu;
+  if (op.kind == OpKind::kAttention && op.heads.head_dim > largest_head) return false;
+  std::string refused;
+  const bool builds = buildable_.builds(op, &refused);
+  if (!refused.empty()) info_.facts.emplace_back("not computed", refused);
+  return builds;
 }
 
 DeviceStats OpenClDevice::stats() const {
@@ -172,6 +180,7 @@ Status OpenClDevice::begin(const OpenClKernel& kernel, const Bindings& bindings)
   mirrors_.refresh();
   Begun& begun = begun_.emplace_back();
   const auto start = [&]() -> Status {
+    if (session_.profiled) RETURN_IF_ERROR(mark(begun.first));
     // A driver may read what is to be copied in at once, though the queue has not come to it; what
     // an earlier task copies out to the same place must be there by then.
     if (session_.own_memory && !kernel.crossings.sole_device && begun_.size() > 1) {
@@ -192,7 +201,7 @@ Status OpenClDevice::begin(const OpenClKernel& kernel, const Bindings& bindings)
     }
     RETURN_IF_ERROR(copies.after());
     // What stays on the device is done when what follows it is.
-    if (kernel.crossings.sole_device && kernel.crossings.outputs.empty()) {
+    if (kernel.crossings.sole_device && kernel.crossings.outputs.empty() && !session_.profiled) {
       return check_call("clFlush", api().Flush(session_.queue.get()));
     }
     return mark(begun.done);
@@ -204,12 +213,31 @@ Status OpenClDevice::begin(const OpenClKernel& kernel, const Bindings& bindings)
   return make_error(started.error().code, "device {}: {}", info_.name, started.error().message);
 }
 
-Status OpenClDevice::finish(const OpenClKernel& kernel, const Bindings& bindings) {
+// A driver that does not tell leaves them as they are.
+void OpenClDevice::tell_times(const Begun& begun, TaskTimes& times) {
+  if (!begun.first) return;
+  const auto end_of = [](const EventHandle& event, cl_ulong& time) {
+    return api().GetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof time, &time,
+                                       nullptr) == CL_SUCCESS &&
+           time != 0;
+  };
+  cl_ulong first = 0;
+  cl_ulong done = 0;
+  const TimePoint seen = clock_.now();
+  if (!end_of(begun.first, first) || !end_of(begun.done, done)) return;
+  device_clock_.note(done, seen);
+  times.start = device_clock_.at(first);
+  times.end = device_clock_.at(done);
+}
+
+Status OpenClDevice::finish(const OpenClKernel& kernel, const Bindings& bindings,
+                            TaskTimes& times) {
   const auto marked =
       std::find_if(begun_.begin(), begun_.end(), [](const Begun& b) { return bool(b.done); });
   if (marked == begun_.end()) RETURN_IF_ERROR(mark(begun_.back().done));
   const cl_event event = (marked == begun_.end() ? begun_.back() : *marked).done.get();
   const cl_int code = api().WaitForEvents(1, &event);
+  tell_times(begun_.front(), times);
   begun_.pop_front();
   note_stats();
   if (code != CL_SUCCESS) {

@@ -5,6 +5,8 @@
 #include <memory>
 #include <set>
 
+#include "troika/device/opencl/buildable.h"
+#include "troika/device/opencl/device_clock.h"
 #include "troika/device/opencl/opencl_device.h"
 #include "troika/device/opencl/step_runner.h"
 #include "troika/device/opencl/task_copies.h"
@@ -34,6 +36,7 @@ class OpenClDevice final : public QueuedDevice {
  private:
   // A task in the driver's queue, and what its commands read until it is finished.
   struct Begun {
+    EventHandle first;  // before its first command, if times are wanted
     EventHandle done;
     std::shared_ptr<const PackedBatch> batch;
     std::shared_ptr<const std::vector<float>> angles;
@@ -43,7 +46,7 @@ class OpenClDevice final : public QueuedDevice {
   Result<std::unique_ptr<Kernel>> make_kernel(const Program& program);
   Status set_weights(Step& step);
   bool tiles_weights() const;
-  Status tune_one(const Step& step);
+  Status tune_units(const Step& step, int64_t max_rows);
   // Has the kernels of a step compiled for one row and for the most.
   Status warm(const Step& step, int64_t max_rows);
   Status warm_rows(const Step& step);
@@ -51,14 +54,18 @@ class OpenClDevice final : public QueuedDevice {
   Status begin(const OpenClKernel& kernel, const Bindings& bindings);
   Status put_rope_table(const Step& step, const OpenClKernel& kernel, const Bindings& bindings,
                         Begun& begun);
-  Status finish(const OpenClKernel& kernel, const Bindings& bindings);
+  Status finish(const OpenClKernel& kernel, const Bindings& bindings, TaskTimes& times);
   Status mark(EventHandle& event);
+  void tell_times(const Begun& begun, TaskTimes& times);
   void note_stats();
 
-  const DeviceInfo info_;
+  const Clock& clock_;
+  mutable DeviceInfo info_;  // supports() adds what the compiler refuses
   Session session_;
   Programs programs_;
   KernelSet kernels_;
+  mutable Buildable buildable_;
+  DeviceClock device_clock_;
   Tuner tuner_;
   Weights weights_;
   Mirrors mirrors_;

@@ -15,6 +15,8 @@ struct Session {
   DeviceClass device_class = DeviceClass::kGpu;
   bool own_memory = false;
   bool tile_weights = false;  // even without matrix units
+  bool profiled = false;      // the queue tells times
+  std::string broken_kernel;  // see OpenClOptions
 };
 Result<Session> open_session(const OpenClOptions& options);
 

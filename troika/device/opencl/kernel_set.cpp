@@ -35,6 +35,16 @@ std::optional<OneShape> KernelSet::one_shape(const OneProduct& product) const {
   return found->second;
 }
 
+std::optional<RowsShape> KernelSet::rows_shape(const OneProduct& product, int64_t rows) const {
+  OneProduct plain = product;
+  plain.gated = false;  // done by a launch of its own
+  for (const int most : {8, 16, static_cast<int>(kMostUnitRows)}) {
+    const auto found = units_.find({plain, most});
+    if (rows > 1 && rows <= most && found != units_.end()) return found->second;
+  }
+  return std::nullopt;
+}
+
 Result<cl_kernel> KernelSet::host_product(model::TensorType type, int rows) {
   return programs_.kernel({{kWeightsSource, kProductHostSource},
                            fmt::format("-D WEIGHT={} -D ROWS={}", number(type), rows)},
@@ -66,6 +76,17 @@ Result<cl_kernel> KernelSet::one_product(int64_t inputs, const OneShape& shape, 
        fmt::format("-D WEIGHT={} -D TILED=1 -D INPUTS={} -D WARPS={} -D AHEAD={} -D GATED={}",
                    number(model::TensorType::kQ4_0), inputs, shape.warps, shape.ahead, int{gated})},
       "product_one");
+}
+
+Result<cl_kernel> KernelSet::rows_product(int64_t inputs, const RowsShape& shape) {
+  return programs_.kernel({{kProductRowsSource},
+                           fmt::format("-D INPUTS={} -D ROWS={} -D WARPS={} -D EMULATE={}", inputs,
+                                       shape.rows, shape.warps, int{emulate_})},
+                          "product_rows");
+}
+
+Result<cl_kernel> KernelSet::limbs() {
+  return programs_.kernel({{kLimbsSource}, ""}, "make_limbs");
 }
 
 Result<cl_kernel> KernelSet::embed(model::TensorType type, bool tiled) {

@@ -34,6 +34,16 @@ struct OneShape {
   bool operator==(const OneShape&) const = default;
 };
 
+// Products of some rows through matrix units: the most rows, and warps of a work-group, each with
+// 16 outputs.
+struct RowsShape {
+  int rows = 8;
+  int warps = 4;
+
+  int group() const { return warps * 32; }
+  bool operator==(const RowsShape&) const = default;
+};
+
 // Products of many rows: the tile of a work-group and of a work-item in it.
 struct ManyShape {
   int tile_m = 64;
@@ -55,8 +65,9 @@ struct TileChoice {
 
 // Of the same inputs and weight type in one launch.
 constexpr size_t kMostProducts = 3;
-// Products of more rows than this go through local memory.
+// Products of more rows than this go through local memory, or through matrix units.
 constexpr int64_t kMostFewRows = 16;
+constexpr int64_t kMostUnitRows = 32;
 
 // Work-items of a group where each does little; outputs of a group of a processor's products: one
 // after the other, few enough to share out.
@@ -88,6 +99,14 @@ class KernelSet {
   // nullopt until it was set: the device has no such units, or nothing fits.
   std::optional<OneShape> one_shape(const OneProduct& product) const;
   void set_one_shape(const OneProduct& product, const OneShape& shape) { ones_[product] = shape; }
+  // The same for products of `rows` rows; of some more rows than there are, if need be.
+  std::optional<RowsShape> rows_shape(const OneProduct& product, int64_t rows) const;
+  void set_rows_shape(const OneProduct& product, const RowsShape& shape) {
+    units_[{product, shape.rows}] = shape;
+  }
+  // For tests: matrix units are emulated.
+  void emulate_units() { emulate_ = true; }
+  bool emulates_units() const { return emulate_; }
   void set_compute_units(int64_t units) { compute_units_ = units; }
   int64_t compute_units() const { return compute_units_; }
 
@@ -97,6 +116,8 @@ class KernelSet {
                                 bool tiled);
   Result<cl_kernel> many_product(model::TensorType type, const ManyShape& shape, bool tiled);
   Result<cl_kernel> one_product(int64_t inputs, const OneShape& shape, bool gated);
+  Result<cl_kernel> rows_product(int64_t inputs, const RowsShape& shape);
+  Result<cl_kernel> limbs();
   Result<cl_kernel> embed(model::TensorType type, bool tiled);
   Result<cl_kernel> attention(int64_t head_dim, KvType kv);
   Result<cl_kernel> join_splits(int64_t head_dim, KvType kv);  // kGpu
@@ -110,6 +131,8 @@ class KernelSet {
   Programs& programs_;
   std::map<model::TensorType, TileChoice> tiles_;  // what differs from the default
   std::map<OneProduct, OneShape> ones_;
+  std::map<std::pair<OneProduct, int>, RowsShape> units_;
+  bool emulate_ = false;
   int64_t compute_units_ = 1;
 };
 

@@ -33,14 +33,17 @@ Result<Session> open_session(const OpenClOptions& options) {
   const bool shares = facts.is_processor() || (facts.unified_memory && facts.coherent);
   session.own_memory = options.own_memory || !shares;
   session.tile_weights = options.tile_weights;
+  session.profiled = options.device_times;
+  session.broken_kernel = options.broken_kernel;
   const cl_context_properties properties[] = {
       CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(facts.platform), 0};
   cl_int code = CL_SUCCESS;
   session.context =
       ContextHandle(api().CreateContext(properties, 1, &facts.device, nullptr, nullptr, &code));
   RETURN_IF_ERROR(check_call("clCreateContext", code));
-  session.queue =
-      QueueHandle(api().CreateCommandQueue(session.context.get(), facts.device, 0, &code));
+  session.queue = QueueHandle(
+      api().CreateCommandQueue(session.context.get(), facts.device,
+                               session.profiled ? CL_QUEUE_PROFILING_ENABLE : 0, &code));
   RETURN_IF_ERROR(check_call("clCreateCommandQueue", code));
   return session;
 }
@@ -69,7 +72,8 @@ DeviceInfo describe(const OpenClOptions& options, const Session& session) {
       {"local memory", fmt::format("{} KB", facts.local_bytes / 1024)},
       {"FP16 arithmetic", facts.has("cl_khr_fp16") ? "yes, not used" : "no"},
       {"subgroups", facts.has("cl_khr_subgroups") ? "yes, not used" : "no"},
-      {"matrix units", facts.matrix_units ? "of signed bytes, for products of one row" : "no"},
+      {"matrix units",
+       facts.matrix_units ? "of signed bytes, for products of up to 32 rows" : "no"},
       {"kernels", session.device_class == DeviceClass::kHost ? "for processors" : "for GPUs"},
   };
   return info;

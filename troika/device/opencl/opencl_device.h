@@ -19,8 +19,12 @@ struct OpenClOptions {
   std::string instance;
   std::vector<int> cores;  // of this machine, for a runtime that computes on them; empty: any
   std::string cache_dir;   // for compiled kernels; empty: they are compiled anew each time
+  // The times of tasks are the device's own, which costs two markers for each.
+  bool device_times = false;
+  // For tests: the kernel of this name does not compile.
+  std::string broken_kernel;
   // For tests on a runtime that has none of them: the kernels of GPUs, memory of the device's own,
-  // and weights in the order of matrix units.
+  // and weights in the order of matrix units, which are emulated.
   bool gpu_kernels = false;
   bool own_memory = false;
   bool tile_weights = false;

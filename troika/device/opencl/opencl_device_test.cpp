@@ -11,6 +11,7 @@
 #include <map>
 
 #include "troika/device/conformance/run_case.h"
+#include "troika/device/opencl/device_clock.h"
 
 namespace troika::device::opencl {
 namespace {
@@ -147,6 +148,41 @@ TEST(OpenClCache, AFolderThatCannotBeUsedIsNoError) {
   const TemporaryFolder folder;
   std::ofstream(folder.path() + "/file") << "no folder";
   EXPECT_TRUE(run_embed(form, folder.path() + "/file").has_value());
+}
+
+// The first case of an operator: why it was not run, "" if it was and is right.
+std::string outcome_of(Device& device, const std::string& group) {
+  const auto cases = conformance::cases_of(group, device.info());
+  const auto outcome = run_case(device, cases.front());
+  if (!outcome) return outcome.error().message;
+  return outcome->passed() || !outcome->not_run.empty() ? outcome->not_run : "wrong values";
+}
+
+TEST(OpenClBuild, AKernelThatDoesNotCompileCostsItsOperatorAndTellsWhy) {
+  OpenClOptions options;
+  options.broken_kernel = "product";
+  const auto device = open(options);
+  if (!device) GTEST_SKIP() << device.error().message;
+  if ((*device)->info().kind != DeviceKind::kCpu) GTEST_SKIP() << "a GPU has other kernels";
+  EXPECT_EQ(outcome_of(**device, "rms_norm"), "");
+  EXPECT_NE(outcome_of(**device, "mat_mul"), "");
+  EXPECT_EQ(outcome_of(**device, "embed"), "");
+  EXPECT_FALSE((*device)->lost());
+  std::string told;
+  for (const auto& [name, value] : (*device)->info().facts) {
+    if (name == "not computed") told += value + "\n";
+  }
+  EXPECT_THAT(told, ::testing::HasSubstr("mat_mul of "));
+  EXPECT_THAT(told, ::testing::HasSubstr("refuses a kernel"));
+}
+
+TEST(OpenClTimes, ADevicesClockIsTakenFromTheLeastDelay) {
+  DeviceClock clock;
+  constexpr int64_t kApart = 5'000'000;
+  for (const int64_t delay : {900, 40, 7000}) {
+    clock.note(static_cast<uint64_t>(1000 + delay), TimePoint(1000 + delay + kApart + delay));
+  }
+  EXPECT_EQ(clock.at(2000), TimePoint(2000 + kApart + 40));
 }
 
 TEST(OpenClDevice, SaysWhichInstancesThereAre) {

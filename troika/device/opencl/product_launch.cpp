@@ -20,10 +20,8 @@ void add_residual(Arguments& arguments, const ProductTask& task) {
   arguments.flag(task.has_add);
 }
 
-// The arguments of product_few and product_one: up to kMostProducts matrices of the same inputs.
-Arguments side_by_side(cl_kernel kernel, const ProductTask& task) {
-  Arguments arguments(kernel, task.launches);
-  add_view(arguments, task.x);
+// Up to kMostProducts matrices of the same inputs, and what is added.
+void add_matrices(Arguments& arguments, const ProductTask& task) {
   cl_uint4 strides{};
   for (size_t i = 0; i < kMostProducts; ++i) {
     const bool used = i < task.outs.size();
@@ -35,10 +33,21 @@ Arguments side_by_side(cl_kernel kernel, const ProductTask& task) {
   }
   arguments.value(strides);
   add_residual(arguments, task);
+}
+
+void add_gain(Arguments& arguments, const ProductTask& task) {
   const bool has_gain = task.gain != nullptr;
   arguments.buffer(has_gain ? task.gain->buffer.get() : task.x.buffer)
       .value(static_cast<cl_float>(task.eps))
       .flag(has_gain);
+}
+
+// The arguments of product_few and product_one.
+Arguments side_by_side(cl_kernel kernel, const ProductTask& task) {
+  Arguments arguments(kernel, task.launches);
+  add_view(arguments, task.x);
+  add_matrices(arguments, task);
+  add_gain(arguments, task);
   arguments.count(task.outs[0].weight->k).count(task.rows).flag(is_aligned(task.x));
   return arguments;
 }
@@ -48,6 +57,10 @@ constexpr int64_t kTileOutputs = 16;
 constexpr int64_t kStepInputs = 128;
 constexpr OneShape kOneShapes[] = {{8, 2, 2},  {16, 1, 2}, {16, 2, 1}, {8, 3, 1}, {4, 7, 1},
                                    {16, 1, 1}, {8, 4, 1},  {8, 2, 1},  {4, 4, 2}};
+// As kernels/limbs.cl has it. The scales of rows lie before the limbs, which begin on a vector.
+constexpr int64_t kLimbGroup = 256;
+constexpr int64_t kLimbs = 3;
+constexpr int64_t kScaleFloats = 64;
 
 }  // namespace
 
@@ -117,6 +130,40 @@ Status launch_one(cl_command_queue queue, KernelSet& kernels, const OneShape& sh
   size.global = {static_cast<size_t>(groups * shape.group()), 1};
   size.local = {static_cast<size_t>(shape.group()), 1};
   return launch(queue, side_by_side(kernel, task), size);
+}
+
+int64_t limb_floats(int64_t rows, int64_t inputs) {
+  return kScaleFloats + kLimbs * rows * inputs / static_cast<int64_t>(sizeof(float));
+}
+
+Status launch_rows(cl_command_queue queue, KernelSet& kernels, const RowsShape& shape,
+                   const ProductTask& task, cl_mem scratch) {
+  const int64_t inputs = task.outs[0].weight->k;
+  const uint64_t limbs_begin = kScaleFloats * sizeof(float);
+  ASSIGN_OR_RETURN(const cl_kernel limbs, kernels.limbs());
+  Arguments before(limbs, task.launches);
+  add_view(before, task.x);
+  add_gain(before, task);
+  before.count(inputs).count(task.rows).buffer(scratch).place(limbs_begin);
+  LaunchSize size;
+  size.global = {static_cast<size_t>(shape.rows * kLimbGroup), 1};
+  size.local = {static_cast<size_t>(kLimbGroup), 1};
+  RETURN_IF_ERROR(launch(queue, before, size));
+  ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.rows_product(inputs, shape));
+  Arguments arguments(kernel, task.launches);
+  arguments.buffer(scratch).place(limbs_begin);
+  add_matrices(arguments, task);
+  arguments.count(task.rows);
+  int64_t tiles = 0;
+  for (const ProductOut& out : task.outs) tiles += out.weight->n / kTileOutputs;
+  size.global = {static_cast<size_t>(ceil_div(tiles, shape.warps) * shape.group()), 1};
+  size.local = {static_cast<size_t>(shape.group()), 1};
+  return launch(queue, arguments, size);
+}
+
+std::vector<RowsShape> rows_shapes(int64_t rows) {
+  const int most = static_cast<int>(rows);
+  return {{most, 4}, {most, 2}, {most, 8}};
 }
 
 std::vector<OneShape> one_shapes(int64_t inputs, int64_t local_bytes) {

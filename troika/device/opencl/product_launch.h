@@ -48,6 +48,13 @@ Status launch_few(cl_command_queue queue, KernelSet& kernels, const FewShape& sh
 // One row by the matrix units of the device; weights in tiles.
 Status launch_one(cl_command_queue queue, KernelSet& kernels, const OneShape& shape,
                   const ProductTask& task);
+// Up to shape.rows rows by the matrix units; `scratch` has room for limb_floats() of them. Two
+// launches.
+Status launch_rows(cl_command_queue queue, KernelSet& kernels, const RowsShape& shape,
+                   const ProductTask& task, cl_mem scratch);
+int64_t limb_floats(int64_t rows, int64_t inputs);
+// Shapes to choose from for so many rows, the likely best first.
+std::vector<RowsShape> rows_shapes(int64_t rows);
 // Shapes that fit products of one row with so many inputs, the likely best first; none if no shape
 // does, or the inputs do not fit into so much local memory.
 std::vector<OneShape> one_shapes(int64_t inputs, int64_t local_bytes);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,14 +21,15 @@ struct ProgramText {
   std::string defines;  // "-D WEIGHT=2 -D ROWS=4"
 };
 
-// One device's programs. One thread at a time.
+// One device's programs. Any thread; one that compiles lets the others wait.
 class Programs {
  public:
   // `cache_dir` may be empty, missing, foreign or full: programs are then compiled.
-  Programs(cl_context context, DeviceFacts facts, std::string cache_dir);
+  // `broken` is the name of a kernel that shall not compile, for tests.
+  Programs(cl_context context, DeviceFacts facts, std::string cache_dir, std::string broken = {});
 
   // kUnsupported, with the compiler's words, if the device's compiler refuses it.
-  Result<cl_kernel> kernel(const ProgramText& text, const char* name);
+  Result<cl_kernel> kernel(const ProgramText& wanted, const char* name);
 
   int64_t built() const { return built_; }    // from source
   int64_t loaded() const { return loaded_; }  // from disk
@@ -48,6 +50,8 @@ class Programs {
   cl_context context_;
   const DeviceFacts facts_;
   const std::string cache_dir_;
+  const std::string broken_;
+  std::mutex mutex_;
   std::map<std::string, Program> programs_;  // by sources and definitions
   int64_t built_ = 0;
   int64_t loaded_ = 0;

@@ -13,6 +13,8 @@ Status StepRunner::products(const Step& step) {
     task.has_add = true;
     ASSIGN_OR_RETURN(task.add, view(step.add));
   }
+  const auto units = is_host ? std::nullopt : unit_shape(step, m);
+  if (units) return by_units(step, task, *units);
   if (!is_host && m <= kMostFewRows) return few(step, task);
   if (step.norm != nullptr) {
     RETURN_IF_ERROR(norm(*step.norm, *step.weight, step.normed, step.inputs[0], m));
@@ -26,9 +28,37 @@ Status StepRunner::products(const Step& step) {
                         : launch_many(queue_, kernels_,
                                       kernels_.many_shape(task.type, m, product.weight->n), task));
   }
+  return silu(step, m);
+}
+
+Status StepRunner::silu(const Step& step, int64_t m) {
   if (step.silu == nullptr) return {};
   return element_wise("silu_mul", {step.products[0].output, step.products[1].output}, step.output,
                       m);
+}
+
+// Some rows through matrix units, where they were found to be right and fast.
+std::optional<RowsShape> StepRunner::unit_shape(const Step& step, int64_t m) const {
+  if (m > kMostUnitRows || !step.products[0].weight->tiled) return std::nullopt;
+  KernelSet::OneProduct product{0, step.products[0].slice.k, false};
+  for (const Product& one : step.products) product.outputs += one.slice.n;
+  return kernels_.rows_shape(product, m);
+}
+
+Status StepRunner::by_units(const Step& step, ProductTask& task, const RowsShape& shape) {
+  ASSIGN_OR_RETURN(task.x, view(step.norm == nullptr ? step.inputs[0] : step.normed));
+  if (step.norm != nullptr) {
+    task.gain = step.weight.get();
+    task.eps = step.norm->eps;
+  }
+  for (const Product& product : step.products) {
+    ASSIGN_OR_RETURN(const View y, view(product.output));
+    task.outs.push_back({product.weight.get(), y});
+  }
+  ASSIGN_OR_RETURN(const cl_mem scratch,
+                   scratch_.floats(limb_floats(shape.rows, step.products[0].slice.k)));
+  RETURN_IF_ERROR(launch_rows(queue_, kernels_, shape, task, scratch));
+  return silu(step, task.rows);
 }
 
 // All products of the step, the norm before and what comes behind, in one launch.

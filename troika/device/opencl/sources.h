@@ -11,6 +11,8 @@ extern const std::string_view kProductHostSource;
 extern const std::string_view kProductFewSource;
 extern const std::string_view kProductManySource;
 extern const std::string_view kProductOneSource;
+extern const std::string_view kLimbsSource;
+extern const std::string_view kProductRowsSource;
 extern const std::string_view kRowsSource;
 extern const std::string_view kEmbedSource;
 extern const std::string_view kAttentionSource;

@@ -52,7 +52,10 @@ class StepRunner {
   Status kv_write(const Step& step);
 
   Status products(const Step& step);
+  Status silu(const Step& step, int64_t m);
   Status few(const Step& step, ProductTask& task);
+  std::optional<RowsShape> unit_shape(const Step& step, int64_t m) const;
+  Status by_units(const Step& step, ProductTask& task, const RowsShape& shape);
 
   // Keys and values of a layer from a head on, in elements of the cache's type.
   struct KvPlaces {

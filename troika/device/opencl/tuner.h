@@ -2,7 +2,9 @@
 // weight type; what it found is kept on disk.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "troika/device/opencl/device_session.h"
@@ -16,6 +18,11 @@ const std::vector<FewShape>& one_row_tiles();
 const std::vector<FewShape>& few_row_tiles();
 const std::vector<ManyShape>& many_row_tiles();
 
+template <class Shape>
+bool is_among(const std::vector<Shape>& shapes, const Shape& shape) {
+  return std::find(shapes.begin(), shapes.end(), shape) != shapes.end();
+}
+
 // One thread at a time. Borrows all that it is given.
 class Tuner {
  public:
@@ -26,16 +33,18 @@ class Tuner {
   // Sets the tiles for a type on products like this one, unless that was done. Tries nothing for
   // products that are too small to tell tiles apart. A tile that the device refuses is passed over.
   Status tune(model::TensorType type, int64_t n, int64_t k);
-  // The same for a product of one row through matrix units.
+  // The same for a product of one row through matrix units, and for one of up to `rows` rows; none
+  // is set where results are not those of the other kernels.
   Status tune_one(const KernelSet::OneProduct& product);
+  Status tune_rows(const KernelSet::OneProduct& product, int64_t rows);
 
  private:
-  struct Trial;
-
   std::string stamp(std::string_view of) const;
   std::string path(std::string_view of) const;
   bool load(model::TensorType type);
   void store(model::TensorType type, const TileChoice& choice) const;
+  // What was kept under this name; empty if nothing was, or by another device or driver.
+  std::string kept_text(std::string_view of) const;
   void keep(std::string_view of, const std::string& text) const;
   Result<TileChoice> choose(model::TensorType type, int64_t n, int64_t k);
 
@@ -43,6 +52,7 @@ class Tuner {
   KernelSet& kernels_;
   const std::string cache_dir_;
   std::vector<model::TensorType> done_;
+  std::vector<std::pair<KernelSet::OneProduct, int64_t>> rows_done_;
 };
 
 }  // namespace troika::device::opencl

@@ -8,10 +8,16 @@ namespace troika::device::opencl {
 
 using graph::OpKind;
 
-Status OpenClDevice::tune_one(const Step& step) {
+Status OpenClDevice::tune_units(const Step& step, int64_t max_rows) {
   KernelSet::OneProduct product{0, step.products[0].slice.k, step.silu != nullptr};
   for (const Product& one : step.products) product.outputs += one.slice.n;
-  return tuner_.tune_one(product);
+  if (session_.facts.matrix_units) RETURN_IF_ERROR(tuner_.tune_one(product));
+  product.gated = false;
+  if (kernels_.emulates_units()) return tuner_.tune_rows(product, 8);
+  for (const int64_t rows : {int64_t{8}, int64_t{16}, kMostUnitRows}) {
+    if (max_rows > rows / 2) RETURN_IF_ERROR(tuner_.tune_rows(product, rows));
+  }
+  return {};
 }
 
 Status OpenClDevice::warm(const Step& step, int64_t max_rows) {
@@ -22,7 +28,7 @@ Status OpenClDevice::warm(const Step& step, int64_t max_rows) {
       RETURN_IF_ERROR(tuner_.tune(type, step.products[0].slice.n, step.products[0].slice.k));
     }
     const bool is_tiled = step.products[0].weight->tiled;
-    if (is_tiled && session_.facts.matrix_units) RETURN_IF_ERROR(tune_one(step));
+    if (is_tiled) RETURN_IF_ERROR(tune_units(step, max_rows));
     for (const int64_t rows : {int64_t{1}, max_rows}) {
       if (session_.device_class == DeviceClass::kHost) {
         RETURN_IF_ERROR(

@@ -179,9 +179,10 @@ std::string probe_answer(const Result<std::unique_ptr<Device>>& device, const st
   if (!device) {
     tell(device.error());
   } else {
-    answer["info"] = to_json((*device)->info());
     bool remembered = false;
     const auto report = check_once(**device, key, store, &remembered);
+    // The check may have shown what it cannot compute.
+    answer["info"] = to_json((*device)->info());
     answer["remembered"] = remembered;
     if (report) answer["check"] = to_json(*report);
     if (!report) tell(report.error());

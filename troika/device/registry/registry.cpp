@@ -80,6 +80,7 @@ Result<std::unique_ptr<Device>> open_opencl(const DeviceSpec& spec, const std::v
   if (!spec.cores.empty()) opencl_options.cores = cores;
   opencl_options.cache_dir = options.program_cache_dir;
   opencl_options.own_memory = options.own_memory;
+  opencl_options.device_times = options.device_times;
   return opencl::open(opencl_options, clock);
 }
 

@@ -21,6 +21,8 @@ struct OpenOptions {
   std::string program_cache_dir;  // the same for small programs, whatever the model; empty: nowhere
   // Inputs of products are rounded to 8 bits, on devices that can.
   bool int8_activations = false;
+  // Times of tasks are the devices' own, where they have a clock: for a trace. May cost some time.
+  bool device_times = false;
   // For tests: devices that could compute in shared memory do so in memory of their own, where they
   // have a way to do that.
   bool own_memory = false;
