@@ -33,7 +33,7 @@ class BegunAhead : public ::testing::Test {
               changed_.notify_all();
               return Status{};
             },
-            [this](const Kernel& kernel, const Bindings&) -> Status {
+            [this](const Kernel& kernel, const Bindings&, TaskTimes&) -> Status {
               allowed_.wait();
               const std::lock_guard lock(mutex_);
               finished_.push_back(number_of(kernel));
