@@ -96,6 +96,7 @@ int main(int argc, char** argv) {
     fail("usage: opencl_bench DEVICE [MODEL] [--small] [--skip-tiles] [--skip-conformance]");
   }
   for (const std::string& line : need(list_devices())) std::printf("%s\n", line.c_str());
+  double read_gbps = 0;
   {
     Bench bench(words[0], small, true);
     print(bench.facts());
@@ -112,8 +113,9 @@ int main(int argc, char** argv) {
       if (!small) bench.many_products(512);
     }
     bench.attention();
+    read_gbps = bench.read_gbps();
   }
   if (check) conformance(words[0]);
-  if (words.size() == 2) whole_model(words[0], words[1]);
+  if (words.size() == 2) whole_model(words[0], words[1], read_gbps);
   return 0;
 }

@@ -7,7 +7,8 @@ namespace troika::bench {
 
 // Both print. `device` as after "opencl:".
 void conformance(const std::string& device_name);
-// Tokens per second, one sequence and many.
-void whole_model(const std::string& device_name, const std::string& path);
+// Tokens per second, one sequence and many, and the kernels of each pass; `read_gbps` is what the
+// device reads at.
+void whole_model(const std::string& device_name, const std::string& path, double read_gbps);
 
 }  // namespace troika::bench

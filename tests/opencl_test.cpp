@@ -218,6 +218,7 @@ TEST_P(OpenClAnswers, WithoutAKernelGiveTheReferencesLogits) {
     const auto got = answer(plan, devices);
     ASSERT_TRUE(got.has_value()) << got.error().message;
     EXPECT_LE(nmse(*got, *expected), kExactNmse);
+    for (const auto& device : devices) EXPECT_GT(device->stats().tasks, 0) << device->info().name;
   }
 }
 

@@ -25,6 +25,7 @@ class Giver {
       for (Placement& placement : bucket.placements) {
         if (unable_.contains(placement.stage)) take_away(placement, more);
       }
+      if (unable_.contains(Stage::kG1)) share_attention(bucket);
       bucket.placements.insert(bucket.placements.end(), more.begin(), more.end());
     }
     std::vector<std::string> lines;
@@ -89,6 +90,15 @@ class Giver {
         if (own.cut == Cut::kPaired) own.cut = Cut::kWeightCentric;
         leave_out(own, devices);
         more.push_back(std::move(own));
+      }
+    }
+  }
+
+  // Paired, it would be computed where queries are: on a device that lost these, nothing of it.
+  static void share_attention(RowsBucket& bucket) {
+    for (Placement& placement : bucket.placements) {
+      if (placement.stage == Stage::kAttention && placement.cut == Cut::kPaired) {
+        placement.cut = Cut::kWeightCentric;
       }
     }
   }
