@@ -1,5 +1,5 @@
 // What an OpenCL device gives, kernel by kernel, without a model file:
-//   opencl_bench DEVICE [MODEL] [--small] [--skip-tiles] [--skip-conformance]
+//   opencl_bench DEVICE [MODEL] [--small] [--skip-kernels] [--skip-tiles] [--skip-conformance]
 // DEVICE as after "opencl:" ("nvidia", "pocl", "0"). Prints facts, launch costs, read rate against
 // size, products of Llama-3-8B's shapes with every tile size (Q4_0, random weights) against their
 // roofline, attention, the conformance catalogue, and with a MODEL prefill and decode through the
@@ -80,12 +80,15 @@ int main(int argc, char** argv) {
   bool small = false;
   bool check = true;
   bool tiles = true;
+  bool kernels = true;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--small") {
       small = true;
     } else if (word == "--skip-conformance") {
       check = false;
+    } else if (word == "--skip-kernels") {
+      kernels = false;
     } else if (word == "--skip-tiles") {
       tiles = false;
     } else {
@@ -93,7 +96,9 @@ int main(int argc, char** argv) {
     }
   }
   if (words.empty() || words.size() > 2) {
-    fail("usage: opencl_bench DEVICE [MODEL] [--small] [--skip-tiles] [--skip-conformance]");
+    fail(
+        "usage: opencl_bench DEVICE [MODEL] [--small] [--skip-kernels] [--skip-tiles] "
+        "[--skip-conformance]");
   }
   for (const std::string& line : need(list_devices())) std::printf("%s\n", line.c_str());
   double read_gbps = 0;
@@ -102,17 +107,19 @@ int main(int argc, char** argv) {
     print(bench.facts());
     bench.launches();
     bench.stream();
-    bench.one_products();
-    bench.row_products(8);
-    bench.row_products(32);
-    if (tiles) {
+    if (kernels) {
+      bench.one_products();
+      bench.row_products(8);
+      bench.row_products(32);
+      bench.attention();
+    }
+    if (kernels && tiles) {
       bench.few_products(1);
       bench.few_products(4);
       bench.few_products(32);
       bench.many_products(32);
       if (!small) bench.many_products(512);
     }
-    bench.attention();
     read_gbps = bench.read_gbps();
   }
   if (check) conformance(words[0]);
