@@ -15,6 +15,7 @@ declare -A may=(
   [troika/graph]="troika/base troika/model"
   [troika/device]="troika/base troika/model troika/graph"
   [troika/soc]="troika/base"
+  [troika/published]="troika/base troika/soc"
   [troika/cost]="troika/base troika/soc"
   [troika/sim]="troika/base troika/model troika/graph troika/device troika/soc troika/cost troika/plan"
 )
