@@ -79,6 +79,7 @@ Side open(const Settings& settings, const std::string& devices, bool together) {
     options.split = settings.split;
     options.force_all = true;
   }
+  options.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   options.warn = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   side.engine = need(engine::Engine::create(need(model::Model::load(settings.model)), options));
   return side;
@@ -187,6 +188,13 @@ int main(int argc, char** argv) {
   }
   sides.push_back(open(settings, settings.devices, true));
   for (Side& side : sides) measure(side, settings, false);
+  // What the first turn showed gives the devices new shares, and so does the second.
+  for (int i = 0; i < 2; ++i) {
+    if (const Status balanced = sides.back().engine->balance(); !balanced) {
+      fail(balanced.error().message);
+    }
+    measure(sides.back(), settings, false);
+  }
   const TimePoint start = system_clock().now();
   const Duration ready_before = time_without_core();
   for (int round = 0; round < settings.rounds; ++round) {

@@ -33,6 +33,14 @@ Result<Duration> run_once(engine::Engine& engine, const BenchTest& test) {
   return elapsed;
 }
 
+// Several devices show in some steps what shares are right.
+Status balance_decode(engine::Engine& engine, const BenchTest& test) {
+  constexpr int64_t kSteps = 32;
+  if (engine.devices().size() == 1 || test.n_gen < kSteps) return {};
+  RETURN_IF_ERROR(engine.time_decode(kSteps, test.n_depth + test.n_prompt));
+  return engine.balance();
+}
+
 }  // namespace
 
 Status measure(engine::Engine& engine, const BenchTest& test, int64_t repetitions, bool warm_up,
@@ -41,6 +49,7 @@ Status measure(engine::Engine& engine, const BenchTest& test, int64_t repetition
     // A whole prompt touches every buffer; one step is enough for decode.
     const BenchTest once{test.n_prompt, std::min<int64_t>(test.n_gen, 1), test.n_depth};
     ASSIGN_OR_RETURN([[maybe_unused]] const Duration ignored, run_once(engine, once));
+    if (test.n_gen > 0) RETURN_IF_ERROR(balance_decode(engine, test));
   }
   static_cast<void>(engine.take_uses());
   const TimePoint begin = system_clock().now();

@@ -51,6 +51,7 @@ class Chat final : public Verb {
     warn_of_context(*loaded.engine, console);
     ASSIGN_OR_RETURN(Conversation conversation,
                      Conversation::create(*loaded.engine, template_file_, system_, options));
+    loaded_ = loaded.engine.get();
     interactive_ = isatty(STDIN_FILENO) == 1;
     if (interactive_) console.status("/help lists the commands, /bye ends the chat\n");
     RETURN_IF_ERROR(talk(console, conversation));
@@ -138,6 +139,9 @@ class Chat final : public Verb {
         console.warn("the answer filled the context; /reset starts anew, -c N gives more room");
       }
       if (stats_) console.status(answer_summary(*turn));
+      // The user reads meanwhile; what was interrupted is made by the next answer.
+      const Status balanced = loaded_->balance();
+      if (!balanced && balanced.error().code == ErrorCode::kDeviceFailed) return balanced;
     } else if (turn.error().code == ErrorCode::kDeviceFailed) {
       return tl::unexpected<Error>(turn.error());  // the last device: no turn can be answered
     } else {
@@ -158,6 +162,7 @@ class Chat final : public Verb {
   bool stats_ = false;
   bool interactive_ = false;
   const Flags* flags_ = nullptr;
+  engine::Engine* loaded_ = nullptr;  // while the chat runs
 };
 
 }  // namespace

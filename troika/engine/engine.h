@@ -193,6 +193,12 @@ class Engine {
   Result<Duration> time_prefill(int64_t rows, int64_t depth);
   Result<Duration> time_decode(int64_t steps, int64_t depth);
 
+  // Where shares follow measured rates: new shares by what passes showed since they were made, if
+  // enough was seen and they would save more than a fiftieth of decode's or prefill's time; says so
+  // by `note`. Compiles, which may take seconds: between answers is the time for it. What was seen
+  // in an answer is remembered for the next engine in any case.
+  Status balance();
+
   // What each device did since this was last called, or since the last answer.
   std::vector<DeviceUse> take_uses();
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "troika/device/memory.h"
+#include "troika/engine/balance.h"
 #include "troika/engine/engine.h"
 #include "troika/graph/graph.h"
 #include "troika/plan/default_plan.h"
@@ -37,9 +38,13 @@ struct Engine::State {
   ControlUse control;
   std::map<std::string, Duration> cpu_before;  // by device: what is counted already
   Duration process_before{};
+  Duration without_core_before{};
+  TimePoint uses_begin{};
   Duration thread_before{};
   Trace trace;                                     // of executors that are gone
   std::map<std::string, plan::DeviceRates> rates;  // by name of the device
+  bool shares_by_rates = false;                    // some share of the plan follows them
+  std::map<std::string, SeenWork> seen;            // by name of the device, since the plan was made
 
   // ---- devices.cpp: devices and the executor that uses them, and what happens when one is lost
   Status open_devices();
@@ -58,6 +63,8 @@ struct Engine::State {
   Result<plan::Plan> plan_by_rates();
   // Fills `rates` for all devices, if some are not known.
   Status find_rates();
+  // Takes into `rates`, and into the store, what passes showed of them.
+  void learn_rates();
   // The user's plan and rule, which were for other devices.
   void forget_plan();
 

@@ -13,9 +13,6 @@ namespace {
 
 // Each device's part of a product that is cut, if all are to take part.
 constexpr double kForcedShare = 0.1;
-// Percent of a measurement's time in which a thread may want a core in vain.
-constexpr int kMostDisturbed = 10;
-
 std::string activations_name(bool int8) { return int8 ? "int8" : "f32"; }
 
 std::string ago(int64_t seconds) {
@@ -48,7 +45,7 @@ Status Engine::State::find_rates() {
     const Duration ready_before = time_without_core();
     ASSIGN_OR_RETURN(found, runtime::measure_rates(graph, devices, rates_options, clock));
     const Duration took = clock.now() - start;
-    const bool disturbed = time_without_core() - ready_before > took * kMostDisturbed / 100;
+    const bool disturbed = was_disturbed(time_without_core() - ready_before, took);
     const Status saved = store.save(identity, found, disturbed);
     note(fmt::format("rates: measured in {:.1f} s{}{}", to_seconds(took),
                      disturbed ? ", on a busy machine: for ten minutes only" : "",
@@ -66,6 +63,7 @@ Result<plan::Plan> Engine::State::plan_by_rates() {
   }
   const bool needs_rates = devices.size() > 1 && !plan_options.split.gives_all_shares();
   if (needs_rates) RETURN_IF_ERROR(find_rates());
+  shares_by_rates = needs_rates;
   std::vector<device::DeviceInfo> infos;
   std::vector<plan::DeviceRates> own;
   for (const auto& device : devices) {
@@ -88,6 +86,8 @@ Result<plan::Plan> Engine::State::plan_by_rates() {
 }
 
 Result<plan::Plan> Engine::State::make_plan() {
+  seen.clear();
+  shares_by_rates = false;
   if (!options.plan) return plan_by_rates();
   if (options.plan->kv_type != device::to_string(options.kv_type)) {
     return make_error(ErrorCode::kInvalidArgument,

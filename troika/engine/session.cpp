@@ -205,6 +205,7 @@ Result<Answer> Session::generate(std::span<const model::TokenId> prompt,
   }
   answer.elapsed = s.clock.now() - start;
   s.collect_uses();
+  if (s.shares_by_rates) s.learn_rates();
   answer.devices = s.uses;
   answer.control = s.control;
   return answer;

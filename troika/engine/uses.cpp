@@ -29,6 +29,8 @@ void Engine::State::reset_uses() {
   if (executor) executor->reset_work();
   for (const auto& device : devices) cpu_before[device->info().name] = device->stats().cpu;
   process_before = process_cpu_time();
+  without_core_before = time_without_core();
+  uses_begin = clock.now();
   thread_before = thread_cpu_time();
 }
 
@@ -42,6 +44,9 @@ DeviceUse& Engine::State::use_of(const std::string& name) {
 void Engine::State::collect_uses() {
   if (!executor) return;
   const auto work = executor->device_work();
+  // What was slowed down by others says nothing of the devices.
+  const bool undisturbed =
+      !was_disturbed(time_without_core() - without_core_before, clock.now() - uses_begin);
   for (size_t i = 0; i < devices.size(); ++i) {
     DeviceUse& use = use_of(devices[i]->info().name);
     use.threads = devices[i]->info().threads;
@@ -51,6 +56,9 @@ void Engine::State::collect_uses() {
     use.tasks += work[i].tasks;
     use.joins += work[i].joins;
     use.join_wait += work[i].join_wait;
+    if (shares_by_rates && undisturbed) {
+      seen[use.name].add(work[i], executor->control_work().decode_passes);
+    }
     use.wake_ups.insert(use.wake_ups.end(), work[i].wake_ups.begin(), work[i].wake_ups.end());
     Duration& before = cpu_before[use.name];
     const Duration now = devices[i]->stats().cpu;

@@ -12,8 +12,6 @@ using graph::Stage;
 
 // Passes of up to this many rows are bound by reading weights, as decode is.
 constexpr int64_t kDecodeRows = 8;
-// From here on a cut along the rows leaves each device enough of them.
-constexpr int64_t kManyRows = 64;
 constexpr double kMostShare = 1e6;
 // Of all; less is nothing of any product.
 constexpr double kLeastShare = 1e-6;

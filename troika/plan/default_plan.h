@@ -15,6 +15,9 @@
 
 namespace troika::plan {
 
+// Passes of more rows are prefill here: a cut along them leaves each device enough.
+inline constexpr int64_t kManyRows = 64;
+
 // How fast a device is in each phase, in any unit that the devices share.
 struct DeviceRates {
   double prefill = 0;  // with many rows
@@ -24,6 +27,8 @@ struct DeviceRates {
   double attention = 0;  // q, k, v, attention and its output projection
   double mlp = 0;        // gate, up and down
   double head = 0;
+
+  bool operator==(const DeviceRates&) const = default;
 };
 
 // What a user may prescribe of it: `--split RULE`. RULE is one or two of [PHASE=]CUT[:SHARE/...],

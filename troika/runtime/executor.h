@@ -48,6 +48,11 @@ inline constexpr size_t kWorkParts = 4;
 struct PartWork {
   int64_t macs = 0;
   Duration busy{};
+
+  void add(const PartWork& other) {
+    macs += other.macs;
+    busy += other.busy;
+  }
 };
 
 // What one device did since the last reset.
@@ -60,15 +65,19 @@ struct DeviceWork {
   // Of the first some thousand joins: from the end of what was waited for to the start.
   std::vector<Duration> wake_ups;
   int64_t tasks = 0;
-  std::array<PartWork, kWorkParts> parts{};  // by WorkPart
+  // What shares follow from (plan/default_plan.h): passes of one row, by WorkPart, and passes of
+  // many.
+  std::array<PartWork, kWorkParts> decode{};
+  PartWork prefill{};
 };
 
 // What the calling thread did since the last reset, in time on a core.
 struct ControlWork {
   int64_t passes = 0;
-  Duration submit{};         // checks, block tables, queueing
-  Duration wait{};           // until the pass was done
-  int64_t gather_bytes = 0;  // moved by concatenations that exist only because of cuts
+  int64_t decode_passes = 0;  // of one row
+  Duration submit{};          // checks, block tables, queueing
+  Duration wait{};            // until the pass was done
+  int64_t gather_bytes = 0;   // moved by concatenations that exist only because of cuts
 };
 
 struct LostDevice {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "troika/base/thread_time.h"
+#include "troika/plan/default_plan.h"
 
 namespace troika::runtime {
 namespace {
@@ -231,6 +232,8 @@ class Pass {
       Duration busy{};
     };
     std::vector<Span> spans(context_.devices.size());
+    const int64_t pass_rows = context_.views.rows();
+    if (pass_rows == 1) ++context_.control.decode_passes;
     for (size_t i = 0; i < tasks().size(); ++i) {
       if (!is_queued(i)) continue;
       const plan::Task& task = tasks()[i];
@@ -245,9 +248,9 @@ class Pass {
       context_.paces[index].seconds += to_seconds(times.end - times.start);
       context_.paces[index].macs += static_cast<double>(macs(task));
       if (times.wait > Duration::zero()) count_join(task, times, work);
-      PartWork& part = work.parts[static_cast<size_t>(schedule_.parts[i])];
-      part.macs += macs(task);
-      part.busy += times.end - times.start;
+      const PartWork did{macs(task), times.end - times.start};
+      if (pass_rows == 1) work.decode[static_cast<size_t>(schedule_.parts[i])].add(did);
+      if (pass_rows > plan::kManyRows) work.prefill.add(did);
       spans[index].busy += times.end - times.start;
       spans[index].first = std::min(spans[index].first, times.start);
       spans[index].last = std::max(spans[index].last, times.end);

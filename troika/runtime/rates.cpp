@@ -164,7 +164,7 @@ class Refinement {
         trial->run(1, WantLogits::kLast, clock_.now() + budget, clock_, [&](const auto& work) {
           for (size_t i = 0; i < seen.size(); ++i) {
             for (size_t part = 0; part < kWorkParts; ++part) {
-              const PartWork& did = work[i].parts[part];
+              const PartWork& did = work[i].decode[part];
               if (did.macs > 0) seen[i][part].push_back(rate(did.macs, did.busy));
             }
           }
