@@ -44,10 +44,11 @@ class Criticality {
 class Editor {
  public:
   Editor(const PassSpace& space, const Strategy& strategy, const plan::RowsBucket& bucket,
-         const PassEvaluator& run)
+         const PassEvaluator& run, std::span<const Candidate> solved)
       : space_(space),
         strategy_(strategy),
         bucket_(bucket),
+        solved_(solved),
         critical_(run.schedule(), run.times()),
         chunks_(plan::chunk_count(bucket, space.request().rows)) {}
 
@@ -109,7 +110,23 @@ class Editor {
       }
     }
     open_cuts(group, choice);
-    if (strategy_.all_edits) place_whole(group, choice);
+    if (strategy_.all_edits) {
+      place_whole(group, choice);
+      take_solved(group, choice);
+    }
+  }
+
+  void take_solved(size_t group, const Choice& choice) {
+    for (const Candidate& candidate : solved_) {
+      const Choice own = space_.choice(candidate.bucket, group);
+      const bool same =
+          own.cut == choice.cut && own.devices == choice.devices && own.shares == choice.shares;
+      if (same || own.devices.empty()) continue;
+      plan::RowsBucket edited = bucket_;
+      space_.set_choice(edited, group, own);
+      add(critical_.of(stage_of(group), choice.devices.front()),
+          fmt::format("{}: as {} has it", name_of(group), candidate.name), std::move(edited));
+    }
   }
 
   void move_shares(size_t group, const Choice& choice, int32_t chunk) {
@@ -340,6 +357,7 @@ class Editor {
   const PassSpace& space_;
   const Strategy& strategy_;
   const plan::RowsBucket& bucket_;
+  std::span<const Candidate> solved_;
   Criticality critical_;
   int32_t chunks_;
   std::vector<Ranked> edits_;
@@ -348,8 +366,9 @@ class Editor {
 }  // namespace
 
 std::vector<Edit> edits_of(const PassSpace& space, const Strategy& strategy,
-                           const plan::RowsBucket& bucket, const PassEvaluator& run) {
-  return Editor(space, strategy, bucket, run).run();
+                           const plan::RowsBucket& bucket, const PassEvaluator& run,
+                           std::span<const Candidate> solved) {
+  return Editor(space, strategy, bucket, run, solved).run();
 }
 
 }  // namespace troika::planner

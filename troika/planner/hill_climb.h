@@ -21,8 +21,7 @@ struct ClimbLimits {
 };
 
 // From `start` until no edit gains what the strategy asks for, or the limits are reached. All edits
-// of a round are tried, and the best is taken; a round that has gained enough by the most critical
-// edits is ended early. Deterministic.
+// of a round are tried, the most critical first, and the best is taken. Deterministic.
 Climb climb(const PassSpace& space, const Strategy& strategy, const plan::RowsBucket& start,
             PassEvaluator& evaluator, const ClimbLimits& limits = {});
 

@@ -33,8 +33,8 @@ inline constexpr int64_t kMaxPassRows = int64_t{1} << 17;
 
 // How much may be tried.
 struct Budget {
-  int64_t evaluations = 800;  // schedules that are simulated
-  uint64_t seed = 1;          // of the search
+  int64_t evaluations = 2000;  // schedules that are simulated
+  uint64_t seed = 1;           // of the search
 };
 
 // How a schedule is judged: its time, or mean and 90th percentile of its times, half each.

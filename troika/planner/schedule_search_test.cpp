@@ -113,6 +113,46 @@ TEST(ScheduleSearch, FindsTheOptimumOfASpaceThatCanBeEnumerated) {
   EXPECT_GE(within, 0.95 * cases);
 }
 
+// The slowest device has everything, in chunks of ill-matched sizes, one at a time, with pauses.
+TEST(ScheduleSearch, HillClimbingLeadsOutOfABadPlan) {
+  Strategy strategy = *strategy_from("troika");
+  for (uint32_t seed = 0; seed < 2; ++seed) {
+    std::mt19937 random(seed);
+    const cost::DescribedCost cost = random_chip(random);
+    const PassSpace space = *PassSpace::create(two_layers(), cost, request(1 << 20));
+    PassEvaluator evaluator(space);
+    const auto best = plan_pass(two_layers(), cost, strategy, request(800));
+    ASSERT_TRUE(best.has_value());
+    plan::RowsBucket bad;
+    double worst = 0;
+    for (size_t device = 0; device < 3; ++device) {
+      plan::RowsBucket one = space.bucket(device, space.alone(device, device));
+      const double us = evaluator.score(one);
+      if (us > worst) bad = one;
+      worst = std::max(worst, us);
+    }
+    bad.chunks = {kRows - 96, 32};
+    bad.in_flight = 1;
+    for (plan::Placement& placement : bad.placements) {
+      if (placement.stage == graph::Stage::kG2) placement.delay_us = 250;
+    }
+    ClimbLimits limits;
+    limits.edits = 50;
+    limits.evaluations = 12000;
+    const Climb climbed = climb(space, strategy, bad, evaluator, limits);
+    EXPECT_LE(climbed.steps.size(), 50u);
+    EXPECT_LE(climbed.us, 1.02 * best->forecast.us)
+        << "seed " << seed << " from " << evaluator.score(bad) << ", " << climbed.steps.size()
+        << " edits, single " << best->best_single_us;
+    // Each edit was worth it.
+    double before = evaluator.score(bad);
+    for (const TunedBy& step : climbed.steps) {
+      EXPECT_LT(step.us, before);
+      before = step.us;
+    }
+  }
+}
+
 TEST(ScheduleSearch, StaysWithinItsBudget) {
   std::mt19937 random(7);
   const cost::DescribedCost cost = random_chip(random);
