@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <map>
 
 #include "troika/plan/steps.h"
 #include "troika/planner/critical_path.h"
@@ -21,24 +19,47 @@ constexpr std::array kSteps = {0.2, 0.05, 0.0125};
 // Less than this share is none.
 constexpr double kLeastShare = 0.01;
 
-// Critical work, us, by stage and device.
+// Critical work, us, by stage and device: what a pass can be shortened by.
 class Criticality {
  public:
-  Criticality(const sim::PassSchedule& schedule, std::span<const sim::TaskTimes> times) {
+  Criticality(const sim::PassSchedule& schedule, std::span<const sim::TaskTimes> times)
+      : n_devices_(schedule.schedule.n_devices), us_(kStages * n_devices_ * (n_devices_ + 1), 0) {
     const CriticalPath path = critical_path(schedule.schedule, times);
+    const std::vector<Interval> all = intervals(schedule.schedule, times, path, kCriticalSlackUs);
     for (size_t i = 0; i < times.size(); ++i) {
+      if (path.slack_us[i] > kCriticalSlackUs) continue;
       const auto device = static_cast<size_t>(schedule.schedule.tasks[i].device);
-      const double us = times[i].end_us - times[i].start_us;
-      if (path.slack_us[i] <= kCriticalSlackUs) us_[{schedule.places[i].stage, device}] += us;
+      add(all, times[i], index(schedule.places[i].stage, device, 0));
     }
   }
-  double of(Stage stage, size_t device) const {
-    const auto found = us_.find({stage, device});
-    return found == us_.end() ? 0 : found->second;
+  double of(Stage stage, size_t device) const { return us_[index(stage, device, n_devices_)]; }
+  // Of it, while `other` had nothing to do.
+  double while_idle(Stage stage, size_t device, size_t other) const {
+    return us_[index(stage, device, other)];
   }
 
  private:
-  std::map<std::pair<Stage, size_t>, double> us_;
+  static constexpr size_t kStages = 5;
+  size_t index(Stage stage, size_t device, size_t other) const {
+    return (static_cast<size_t>(stage) * n_devices_ + device) * (n_devices_ + 1) + other;
+  }
+  // Where several tasks are critical at once, one that becomes shorter gains only its part.
+  void add(const std::vector<Interval>& all, const sim::TaskTimes& task, size_t first) {
+    auto at =
+        std::upper_bound(all.begin(), all.end(), task.start_us,
+                         [](double us, const Interval& interval) { return us < interval.end_us; });
+    for (; at != all.end() && at->begin_us < task.end_us; ++at) {
+      const double us = std::min(task.end_us, at->end_us) - std::max(task.start_us, at->begin_us);
+      const double gain_us = us / std::max(1.0, at->pressure());
+      us_[first + n_devices_] += gain_us;
+      for (size_t other = 0; other < n_devices_; ++other) {
+        if ((at->devices >> other & 1) == 0) us_[first + other] += gain_us;
+      }
+    }
+  }
+
+  size_t n_devices_;
+  std::vector<double> us_;
 };
 
 class Editor {
@@ -57,6 +78,7 @@ class Editor {
     edit_pauses();
     if (strategy_.all_edits) {
       edit_stages();
+      take_solved_stages();
       edit_chunks();
     }
     std::stable_sort(edits_.begin(), edits_.end(),
@@ -135,8 +157,8 @@ class Editor {
     for (size_t from = 0; from < choice.devices.size(); ++from) {
       for (size_t to = 0; to < choice.devices.size(); ++to) {
         if (from == to) continue;
-        const double rank = critical_.of(stage_of(group), choice.devices[from]) -
-                            critical_.of(stage_of(group), choice.devices[to]);
+        const double rank =
+            critical_.while_idle(stage_of(group), choice.devices[from], choice.devices[to]);
         for (const double step : steps(group, choice.cut)) {
           Choice moved = choice;
           for (double& share : moved.shares) share /= sum;
@@ -176,7 +198,6 @@ class Editor {
 
   // A device more, or another cut among the same ones.
   void open_cuts(size_t group, const Choice& choice) {
-    const double rank = critical_.of(stage_of(group), choice.devices.front());
     for (const plan::Cut cut : cuts_for(group)) {
       if (choice.devices.size() > 1 && cut != choice.cut && strategy_.all_edits) {
         plan::RowsBucket edited = bucket_;
@@ -188,6 +209,7 @@ class Editor {
         const bool has =
             std::find(choice.devices.begin(), choice.devices.end(), device) != choice.devices.end();
         if (has || !space_.can(device, space_.groups()[group])) continue;
+        const double rank = critical_.while_idle(stage_of(group), choice.devices.front(), device);
         for (const double step : steps(group, cut)) {
           if (step < 0.05) continue;
           Choice opened = choice;
@@ -246,6 +268,25 @@ class Editor {
     }
   }
 
+  // A whole stage with all its products.
+  void take_solved_stages() {
+    for (const Stage stage : {Stage::kG1, Stage::kAttention, Stage::kG2}) {
+      double rank = 0;
+      for (size_t device = 0; device < space_.infos().size(); ++device) {
+        rank += critical_.of(stage, device);
+      }
+      for (const Candidate& candidate : solved_) {
+        plan::RowsBucket edited = bucket_;
+        std::erase_if(edited.placements, [&](const auto& one) { return one.stage == stage; });
+        for (const plan::Placement& one : candidate.bucket.placements) {
+          if (one.stage == stage) edited.placements.push_back(one);
+        }
+        add(rank, fmt::format("{}: as {} has it", to_string(stage), candidate.name),
+            std::move(edited));
+      }
+    }
+  }
+
   void move_parts(size_t placement) {
     const auto& parts = bucket_.placements[placement].parts;
     double sum = 0;
@@ -264,8 +305,8 @@ class Editor {
             own.parts.erase(own.parts.begin() + static_cast<std::ptrdiff_t>(from));
             if (own.parts.size() == 1) own.cut = plan::Cut::kNone;
           }
-          add(critical_.of(stage, space_.device(parts[from].device)) -
-                  critical_.of(stage, space_.device(parts[to].device)),
+          add(critical_.while_idle(stage, space_.device(parts[from].device),
+                                   space_.device(parts[to].device)),
               fmt::format("{}: {:.1f} % from {} to {}", to_string(stage), 100 * part / sum,
                           parts[from].device, parts[to].device),
               std::move(edited));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 
 namespace troika::planner {
@@ -32,36 +33,99 @@ class Solved {
   std::map<int64_t, std::vector<Candidate>> by_rows_;
 };
 
+// Of the edits of a round that gain nothing, so many of the least bad are tried together with
+// another one.
+constexpr size_t kFirstOfTwo = 6;
+
+class Climber {
+ public:
+  Climber(const PassSpace& space, const Strategy& strategy, PassEvaluator& evaluator,
+          const ClimbLimits& limits)
+      : space_(space),
+        strategy_(strategy),
+        evaluator_(evaluator),
+        limits_(limits),
+        solved_(space, strategy),
+        end_(evaluator.evaluations() + limits.evaluations) {}
+
+  Climb run(const plan::RowsBucket& start) {
+    climb_ = {start, evaluator_.score(start), {}};
+    while (std::isfinite(climb_.us) && may_go_on() && climb_.edits < limits_.edits) {
+      if (!step()) break;
+    }
+    return std::move(climb_);
+  }
+
+ private:
+  struct Tried {
+    Edit edit;
+    double us = 0;
+  };
+
+  bool may_go_on() const { return evaluator_.may_go_on() && evaluator_.evaluations() < end_; }
+
+  // All edits of a bucket, the fastest first; only those that were tried within the limits.
+  std::vector<Tried> round(const plan::RowsBucket& bucket) {
+    // The evaluator shows the trace of the bucket that it scored last.
+    evaluator_.score(bucket);
+    std::vector<Tried> tried;
+    for (Edit& edit : edits_of(space_, strategy_, bucket, evaluator_, solved_.of(bucket))) {
+      if (!may_go_on()) break;
+      const double us = evaluator_.score(edit.bucket);
+      if (std::isfinite(us)) tried.push_back({std::move(edit), us});
+    }
+    std::stable_sort(tried.begin(), tried.end(),
+                     [](const Tried& a, const Tried& b) { return a.us < b.us; });
+    return tried;
+  }
+
+  bool step() {
+    const double most =
+        climb_.us - std::max(strategy_.accept_us, strategy_.accept_part * climb_.us);
+    std::vector<Tried> tried = round(climb_.bucket);
+    if (tried.empty()) return false;
+    if (tried.front().us < most) {
+      accept(std::move(tried.front()), 1);
+      return true;
+    }
+    if (!strategy_.all_edits || climb_.edits + 2 > limits_.edits) return false;
+    return step_by_two(tried, most);
+  }
+
+  bool step_by_two(const std::vector<Tried>& tried, double most) {
+    std::optional<Tried> best;
+    for (size_t i = 0; i < std::min(kFirstOfTwo, tried.size()) && may_go_on(); ++i) {
+      std::vector<Tried> second = round(tried[i].edit.bucket);
+      if (second.empty() || second.front().us >= (best ? best->us : most)) continue;
+      best = std::move(second.front());
+      best->edit.name = tried[i].edit.name + " and " + best->edit.name;
+    }
+    if (!best) return false;
+    accept(std::move(*best), 2);
+    return true;
+  }
+
+  void accept(Tried one, int64_t edits) {
+    climb_.bucket = std::move(one.edit.bucket);
+    climb_.us = one.us;
+    climb_.edits += edits;
+    climb_.steps.push_back({std::move(one.edit.name), one.us});
+  }
+
+  const PassSpace& space_;
+  const Strategy& strategy_;
+  PassEvaluator& evaluator_;
+  const ClimbLimits& limits_;
+  Solved solved_;
+  int64_t end_;
+  Climb climb_;
+};
+
 }  // namespace
 
 Climb climb(const PassSpace& space, const Strategy& strategy, const plan::RowsBucket& start,
             PassEvaluator& evaluator, const ClimbLimits& limits) {
-  const int64_t end = evaluator.evaluations() + limits.evaluations;
-  const auto may_go_on = [&] { return evaluator.may_go_on() && evaluator.evaluations() < end; };
-  Solved solved(space, strategy);
-  Climb climb{start, evaluator.score(start), {}};
-  while (std::isfinite(climb.us) && may_go_on() &&
-         static_cast<int64_t>(climb.steps.size()) < limits.edits) {
-    // The evaluator shows the trace of the bucket that it scored last.
-    evaluator.score(climb.bucket);
-    std::vector<Edit> edits =
-        edits_of(space, strategy, climb.bucket, evaluator, solved.of(climb.bucket));
-    const double least = std::max(strategy.accept_us, strategy.accept_part * climb.us);
-    double best_us = climb.us - least;
-    Edit* best = nullptr;
-    for (Edit& edit : edits) {
-      if (!may_go_on()) break;
-      const double us = evaluator.score(edit.bucket);
-      if (us >= best_us) continue;
-      best_us = us;
-      best = &edit;
-    }
-    if (best == nullptr) break;
-    climb.bucket = std::move(best->bucket);
-    climb.us = best_us;
-    climb.steps.push_back({std::move(best->name), best_us});
-  }
-  return climb;
+  return Climber(space, strategy, evaluator, limits).run(start);
 }
 
 }  // namespace troika::planner

@@ -13,6 +13,7 @@ struct Climb {
   plan::RowsBucket bucket;
   double us = 0;
   std::vector<TunedBy> steps;
+  int64_t edits = 0;  // of the steps, of which one may be two edits
 };
 
 struct ClimbLimits {
@@ -20,8 +21,9 @@ struct ClimbLimits {
   int64_t evaluations = 2000;  // of this climb; the evaluator's own budget holds besides
 };
 
-// From `start` until no edit gains what the strategy asks for, or the limits are reached. All edits
-// of a round are tried, the most critical first, and the best is taken. Deterministic.
+// From `start` until nothing gains what the strategy asks for, or the limits are reached. All edits
+// of a round are tried, the most critical first, and the best is taken; where none gains, and the
+// strategy has all edits, two at once. Deterministic.
 Climb climb(const PassSpace& space, const Strategy& strategy, const plan::RowsBucket& start,
             PassEvaluator& evaluator, const ClimbLimits& limits = {});
 

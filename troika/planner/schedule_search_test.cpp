@@ -10,6 +10,7 @@
 
 #include "troika/cost/described_cost.h"
 #include "troika/graph/testing/outline.h"
+#include "troika/planner/hill_climb.h"
 #include "troika/soc/catalogue.h"
 
 namespace troika::planner {
@@ -114,43 +115,67 @@ TEST(ScheduleSearch, FindsTheOptimumOfASpaceThatCanBeEnumerated) {
 }
 
 // The slowest device has everything, in chunks of ill-matched sizes, one at a time, with pauses.
+plan::RowsBucket bad_plan(const PassSpace& space, PassEvaluator& evaluator) {
+  plan::RowsBucket bad;
+  double worst = 0;
+  for (size_t device = 0; device < 3; ++device) {
+    const plan::RowsBucket one = space.bucket(device, space.alone(device, device));
+    const double us = evaluator.score(one);
+    if (us > worst) bad = one;
+    worst = std::max(worst, us);
+  }
+  bad.chunks = {kRows - 96, 32};
+  bad.in_flight = 1;
+  for (plan::Placement& placement : bad.placements) {
+    if (placement.stage == graph::Stage::kG2) placement.delay_us = 250;
+  }
+  return bad;
+}
+
+void print_climb(uint32_t seed, double start_us, const Climb& climbed, double best_us) {
+  std::printf("case %u: from %.0f to %.0f us by %d edits; the best known: %.0f us\n", seed,
+              start_us, climbed.us, static_cast<int>(climbed.edits), best_us);
+  for (const TunedBy& step : climbed.steps) {
+    std::printf("  %8.0f  %s\n", step.us, step.edit.c_str());
+  }
+}
+
+// Within 2 % of the enumerated optimum, and mostly of what a search from all starts finds, which
+// also cuts products. TROIKA_CASES=16 for more cases; each is printed then.
 TEST(ScheduleSearch, HillClimbingLeadsOutOfABadPlan) {
-  Strategy strategy = *strategy_from("troika");
-  for (uint32_t seed = 0; seed < 2; ++seed) {
+  const Strategy strategy = *strategy_from("troika");
+  const char* text = std::getenv("TROIKA_CASES");
+  const auto cases = static_cast<uint32_t>(text == nullptr ? 2 : std::atoi(text));
+  ASSERT_GT(cases, 0u);
+  uint32_t within = 0;
+  for (uint32_t seed = 0; seed < cases; ++seed) {
     std::mt19937 random(seed);
     const cost::DescribedCost cost = random_chip(random);
     const PassSpace space = *PassSpace::create(two_layers(), cost, request(1 << 20));
     PassEvaluator evaluator(space);
-    const auto best = plan_pass(two_layers(), cost, strategy, request(800));
-    ASSERT_TRUE(best.has_value());
-    plan::RowsBucket bad;
-    double worst = 0;
-    for (size_t device = 0; device < 3; ++device) {
-      plan::RowsBucket one = space.bucket(device, space.alone(device, device));
-      const double us = evaluator.score(one);
-      if (us > worst) bad = one;
-      worst = std::max(worst, us);
-    }
-    bad.chunks = {kRows - 96, 32};
-    bad.in_flight = 1;
-    for (plan::Placement& placement : bad.placements) {
-      if (placement.stage == graph::Stage::kG2) placement.delay_us = 250;
-    }
+    const auto found = plan_pass(two_layers(), cost, strategy, request(2000));
+    ASSERT_TRUE(found.has_value());
+    const double optimum_us = enumerated(space);
+    const double best_us = std::min(optimum_us, found->forecast.us);
+    const plan::RowsBucket bad = bad_plan(space, evaluator);
     ClimbLimits limits;
     limits.edits = 50;
     limits.evaluations = 12000;
     const Climb climbed = climb(space, strategy, bad, evaluator, limits);
-    EXPECT_LE(climbed.steps.size(), 50u);
-    EXPECT_LE(climbed.us, 1.02 * best->forecast.us)
-        << "seed " << seed << " from " << evaluator.score(bad) << ", " << climbed.steps.size()
-        << " edits, single " << best->best_single_us;
-    // Each edit was worth it.
     double before = evaluator.score(bad);
+    EXPECT_GT(before, 2 * best_us);
+    EXPECT_LE(climbed.edits, 50);
+    EXPECT_LE(climbed.us, 1.02 * optimum_us) << "case " << seed;
+    within += climbed.us <= 1.02 * best_us ? 1 : 0;
+    EXPECT_NEAR(evaluator.score(climbed.bucket), climbed.us, 1e-6);
+    if (text != nullptr) print_climb(seed, before, climbed, best_us);
+    // Each step was worth it.
     for (const TunedBy& step : climbed.steps) {
       EXPECT_LT(step.us, before);
       before = step.us;
     }
   }
+  EXPECT_GE(within, 0.9 * cases);
 }
 
 TEST(ScheduleSearch, StaysWithinItsBudget) {
