@@ -30,6 +30,12 @@ struct DeviceFacts {
   double bandwidth_gbps = 0;              // alone
 };
 
+// Above the sustained speed until so much energy is spent.
+struct Turbo {
+  double speed = 1;  // times the sustained speed; 1: none
+  double budget_mj = 0;
+};
+
 class CostModel {
  public:
   virtual ~CostModel() = default;
@@ -58,6 +64,13 @@ class CostModel {
   virtual double launch_us(size_t device, bool drained) const = 0;
   // To build a graph for so many rows; 0 where none is needed.
   virtual double build_us(size_t device, int64_t rows) const = 0;
+
+  // The part of its speed in arithmetic that a device keeps while another one works, too.
+  virtual double speed_among_others(size_t /*device*/) const { return 1; }
+  // W above idle while it works; 0 where that is not known.
+  virtual double active_w(size_t /*device*/, bool /*memory_bound*/) const { return 0; }
+  virtual double idle_w() const { return 0; }
+  virtual Turbo turbo() const { return {}; }
 };
 
 }  // namespace troika::cost

@@ -32,6 +32,17 @@ DescribedCost::DescribedCost(soc::Soc soc) : soc_(std::move(soc)), shared_(soc_)
   for (const soc::Unit& unit : soc_.units) facts_.push_back(facts_of(unit));
 }
 
+double DescribedCost::active_w(size_t device, bool memory_bound) const {
+  const auto& power = soc_.units[device].power;
+  if (!power) return 0;
+  return memory_bound ? power->memory : power->compute;
+}
+
+Turbo DescribedCost::turbo() const {
+  if (!soc_.turbo) return {};
+  return {soc_.turbo->speed, 1e3 * soc_.turbo->budget};
+}
+
 double DescribedCost::launch_us(size_t device, bool drained) const {
   const soc::Unit& unit = soc_.units[device];
   return drained ? unit.launch_drained : unit.launch_queued;

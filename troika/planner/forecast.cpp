@@ -92,6 +92,8 @@ Result<Forecast> evaluate(const graph::Graph& graph, const cost::CostModel& cost
   forecast.us = forecast.build_us + simulator.run(schedule);
   forecast.busy_us.assign(simulator.busy_us().begin(), simulator.busy_us().end());
   forecast.weight_bytes = weight_bytes(list, infos.size(), request.weight_bits);
+  forecast.energy_mj.assign(simulator.energy_mj().begin(), simulator.energy_mj().end());
+  forecast.idle_mj = forecast.us * cost.idle_w() * 1e-3;
   forecast.tasks = static_cast<int64_t>(list.tasks.size());
   if (with_trace) forecast.trace = sim::trace_of(list, simulator, plan.devices, options);
   vary(schedule, simulator, request, forecast);

@@ -72,6 +72,8 @@ struct Forecast {
   double build_us = 0;  // of `us`: graphs that are built
   std::vector<double> busy_us;
   std::vector<int64_t> weight_bytes;  // of the slices of weights that the device reads
+  std::vector<double> energy_mj;      // of each device, above idle
+  double idle_mj = 0;                 // of the chip, all the time
   int64_t tasks = 0;
   std::optional<Trace> trace;  // if asked for
 

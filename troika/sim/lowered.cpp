@@ -58,10 +58,13 @@ class TaskCost {
     if (!estimate) return false;
     work_us_ += estimate->work_us();
     bytes_ += estimate->bytes;
+    energy_uj_ +=
+        estimate->work_us() * cost_.active_w(device_, estimate->memory_us >= estimate->compute_us);
     return true;
   }
 
   double work_us() const { return work_us_; }
+  double active_w() const { return work_us_ > 0 ? energy_uj_ / work_us_ : 0; }
   double demand_gbps() const { return work_us_ > 0 ? bytes_ / work_us_ * 1e-3 : 0; }
 
  private:
@@ -101,7 +104,17 @@ class TaskCost {
   const LoweredOptions& options_;
   double work_us_ = 0;
   double bytes_ = 0;
+  double energy_uj_ = 0;
 };
+
+void set_chip(const cost::CostModel& cost, const std::vector<size_t>& devices, Schedule& schedule) {
+  for (const size_t device : devices) {
+    schedule.speed_among_others.push_back(cost.speed_among_others(device));
+  }
+  schedule.idle_w = cost.idle_w();
+  schedule.turbo_speed = cost.turbo().speed;
+  schedule.turbo_mj = cost.turbo().budget_mj;
+}
 
 Status check_devices(const LoweredOptions& options, size_t described) {
   std::vector<bool> used(described, false);
@@ -126,6 +139,7 @@ Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel
   Schedule schedule;
   schedule.n_devices = options.devices.size();
   schedule.shared_gbps = shared_gbps(cost, options.devices);
+  set_chip(cost, options.devices, schedule);
   schedule.tasks.reserve(list.tasks.size());
   for (const plan::Task& from : list.tasks) {
     if (static_cast<size_t>(from.device) >= options.devices.size()) {
@@ -148,6 +162,7 @@ Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel
     task.delay_us = static_cast<float>(to_us(from.delay));
     task.work_us = static_cast<float>(work.work_us());
     task.demand_gbps = static_cast<float>(work.demand_gbps());
+    task.active_w = static_cast<float>(work.active_w());
     set_overheads(cost, device, options.sync, task);
     schedule.waits.insert(schedule.waits.end(), from.waits.begin(), from.waits.end());
     schedule.tasks.push_back(task);

@@ -25,6 +25,26 @@ double bell(uint64_t bits) {
 
 bool sound(float us) { return std::isfinite(us) && us >= 0; }
 
+Status check_speeds(const Schedule& schedule) {
+  const std::vector<double>& speeds = schedule.speed_among_others;
+  if (!speeds.empty() && speeds.size() != schedule.n_devices) {
+    return make_error(ErrorCode::kInvalidData, "schedule: {} speeds among others for {} devices",
+                      speeds.size(), schedule.n_devices);
+  }
+  for (size_t device = 0; device < speeds.size(); ++device) {
+    if (speeds[device] > 0 && speeds[device] <= 1) continue;
+    return make_error(ErrorCode::kInvalidData, "schedule: device {} keeps {} of its speed", device,
+                      speeds[device]);
+  }
+  const auto sound_number = [](double value) { return std::isfinite(value) && value >= 0; };
+  if (sound_number(schedule.idle_w) && sound_number(schedule.turbo_mj) &&
+      sound_number(schedule.turbo_speed) && schedule.turbo_speed >= 1) {
+    return {};
+  }
+  return make_error(ErrorCode::kInvalidData, "schedule: {} W idle, a turbo of {} times for {} mJ",
+                    schedule.idle_w, schedule.turbo_speed, schedule.turbo_mj);
+}
+
 }  // namespace
 
 Status check(const Schedule& schedule) {
@@ -42,6 +62,7 @@ Status check(const Schedule& schedule) {
     return make_error(ErrorCode::kInvalidData, "schedule: shared bandwidth {} is {} GB/s", set,
                       schedule.shared_gbps[set]);
   }
+  RETURN_IF_ERROR(check_speeds(schedule));
   for (size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
     const auto fail = [&](const char* what) {
@@ -60,9 +81,9 @@ Status check(const Schedule& schedule) {
         return fail("waits for a task that is not earlier");
       }
     }
-    for (const float value :
-         {task.delay_us, task.start_us, task.late_us, task.work_us, task.demand_gbps}) {
-      if (!sound(value)) return fail("a time or a demand is negative or not finite");
+    for (const float value : {task.delay_us, task.start_us, task.late_us, task.work_us,
+                              task.demand_gbps, task.active_w}) {
+      if (!sound(value)) return fail("a time, a demand or a power is negative or not finite");
     }
   }
   return {};
@@ -77,6 +98,8 @@ void Simulator::prepare(const Schedule& schedule) {
   const size_t n = schedule.tasks.size();
   queues_.assign(schedule.n_devices, Queue());
   busy_us_.assign(schedule.n_devices, 0);
+  energy_mj_.assign(schedule.n_devices, 0);
+  turbo_left_mj_ = schedule.turbo_speed > 1 ? schedule.turbo_mj : 0;
   order_.resize(n);
   done_.assign(n, 0);
   times_.resize(n);
@@ -136,6 +159,7 @@ void Simulator::begin_work(const Schedule& schedule, size_t device) {
   queue.phase = Phase::kWorking;
   queue.left_us = task.work_us * factor(queue.task);
   queue.demand_gbps = task.demand_gbps;
+  queue.active_w = task.active_w;
 }
 
 void Simulator::finish(const Schedule& schedule, size_t device) {
@@ -147,40 +171,67 @@ void Simulator::finish(const Schedule& schedule, size_t device) {
   take_next(schedule, device);
 }
 
-// All that work are slowed alike when together they want more than the memory gives them.
-double Simulator::speed(const Schedule& schedule) const {
-  if (schedule.shared_gbps.empty()) return 1;
-  double demand = 0;
+// Each device at the clock of the moment and at what it keeps beside others; then all alike are
+// slowed when together they want more than the memory gives them.
+void Simulator::set_paces(const Schedule& schedule) {
   size_t set = 0;
   for (size_t device = 0; device < queues_.size(); ++device) {
-    if (queues_[device].phase != Phase::kWorking) continue;
-    demand += queues_[device].demand_gbps;
-    set |= size_t{1} << device;
+    if (queues_[device].phase == Phase::kWorking) set |= size_t{1} << device;
   }
-  const double most = schedule.shared_gbps[set];
-  return set != 0 && demand > most ? most / demand : 1;
+  const bool several = (set & (set - 1)) != 0;
+  const double clock = turbo_left_mj_ > 0 ? schedule.turbo_speed : 1;
+  double demand = 0;
+  power_w_ = schedule.idle_w;
+  for (size_t device = 0; device < queues_.size(); ++device) {
+    Queue& queue = queues_[device];
+    if (queue.phase != Phase::kWorking) continue;
+    queue.pace = clock;
+    if (several && !schedule.speed_among_others.empty()) {
+      queue.pace *= schedule.speed_among_others[device];
+    }
+    demand += queue.demand_gbps * queue.pace;
+    power_w_ += queue.active_w;
+  }
+  if (schedule.shared_gbps.empty() || set == 0 || demand <= schedule.shared_gbps[set]) return;
+  const double slowed = schedule.shared_gbps[set] / demand;
+  for (Queue& queue : queues_) queue.pace *= slowed;
+}
+
+void Simulator::spend(const Schedule& schedule, double us) {
+  for (size_t device = 0; device < queues_.size(); ++device) {
+    const Queue& queue = queues_[device];
+    if (queue.phase == Phase::kWorking) energy_mj_[device] += us * queue.active_w * 1e-3;
+  }
+  if (schedule.turbo_speed > 1 && turbo_left_mj_ > 0) {
+    turbo_left_mj_ -= us * power_w_ * 1e-3;
+    if (turbo_left_mj_ < 1e-9 * schedule.turbo_mj) turbo_left_mj_ = 0;
+  }
 }
 
 bool Simulator::step(const Schedule& schedule) {
   for (size_t device = 0; device < queues_.size(); ++device) start_if_ready(schedule, device);
-  const double pace = speed(schedule);
+  set_paces(schedule);
   double next_us = HUGE_VAL;
   for (const Queue& queue : queues_) {
     if (queue.phase == Phase::kWorking) {
-      next_us = std::min(next_us, now_us_ + queue.left_us / pace);
+      next_us = std::min(next_us, now_us_ + queue.left_us / queue.pace);
     } else if (queue.phase == Phase::kDelay || queue.phase == Phase::kStarting) {
       next_us = std::min(next_us, queue.until_us);
     }
   }
   if (next_us == HUGE_VAL) return false;
+  if (schedule.turbo_speed > 1 && turbo_left_mj_ > 0 && power_w_ > 0) {
+    next_us = std::min(next_us, now_us_ + turbo_left_mj_ / power_w_ * 1e3);
+  }
   const double before_us = now_us_;
   now_us_ = next_us;
+  spend(schedule, next_us - before_us);
   for (size_t device = 0; device < queues_.size(); ++device) {
     Queue& queue = queues_[device];
     if (queue.phase == Phase::kWorking) {
       // What ends now is told by the same expression that chose the time, not by a difference.
-      const bool ends = before_us + queue.left_us / pace <= next_us;
-      queue.left_us = std::max(0.0, queue.left_us - (next_us - before_us) * pace);
+      const bool ends = before_us + queue.left_us / queue.pace <= next_us;
+      queue.left_us = std::max(0.0, queue.left_us - (next_us - before_us) * queue.pace);
       if (ends) finish(schedule, device);
     } else if (queue.phase == Phase::kDelay && queue.until_us <= next_us) {
       queue.phase = Phase::kWaiting;

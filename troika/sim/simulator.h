@@ -25,6 +25,7 @@ struct Task {
   float late_us = 0;      // the same, if it had to wait for another device
   float work_us = 0;      // at full speed
   float demand_gbps = 0;  // of the memory while it works at full speed
+  float active_w = 0;     // above idle while it works
 };
 
 struct Schedule {
@@ -33,6 +34,12 @@ struct Schedule {
   std::vector<int32_t> waits;  // earlier tasks
   // GB/s that a set of devices reaches together, by mask; empty: as much as they ask for.
   std::vector<double> shared_gbps;
+  // The part of its speed that each device keeps while another one works, too; empty: all of it.
+  std::vector<double> speed_among_others;
+  double idle_w = 0;  // of the chip
+  // All devices work so many times as fast until the energy is spent.
+  double turbo_speed = 1;
+  double turbo_mj = 0;
 
   // Of a task that passed check().
   std::span<const int32_t> waits_of(const Task& task) const {
@@ -64,8 +71,9 @@ class Simulator {
   double run(const Schedule& schedule, const Noise& noise = {});
 
   // Of the last run.
-  std::span<const TaskTimes> times() const { return times_; }   // by task
-  std::span<const double> busy_us() const { return busy_us_; }  // by device
+  std::span<const TaskTimes> times() const { return times_; }       // by task
+  std::span<const double> busy_us() const { return busy_us_; }      // by device
+  std::span<const double> energy_mj() const { return energy_mj_; }  // by device, above idle
 
  private:
   enum class Phase : uint8_t { kIdle, kDelay, kWaiting, kStarting, kWorking, kDone };
@@ -77,6 +85,8 @@ class Simulator {
     double until_us = 0;  // of kDelay and kStarting
     double left_us = 0;   // of kWorking, at full speed
     double demand_gbps = 0;
+    double active_w = 0;
+    double pace = 1;  // of kWorking, since the last event
   };
 
   void prepare(const Schedule& schedule);
@@ -85,7 +95,8 @@ class Simulator {
   bool start_if_ready(const Schedule& schedule, size_t device);
   void begin_work(const Schedule& schedule, size_t device);
   void finish(const Schedule& schedule, size_t device);
-  double speed(const Schedule& schedule) const;
+  void set_paces(const Schedule& schedule);
+  void spend(const Schedule& schedule, double us);
   // Advances to the next event; false when nothing is left.
   bool step(const Schedule& schedule);
   double factor(int32_t task) const;
@@ -97,6 +108,9 @@ class Simulator {
   std::vector<uint8_t> done_;
   std::vector<TaskTimes> times_;
   std::vector<double> busy_us_;
+  std::vector<double> energy_mj_;
+  double turbo_left_mj_ = 0;
+  double power_w_ = 0;  // of the chip, since the last event
 };
 
 }  // namespace troika::sim

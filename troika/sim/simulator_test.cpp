@@ -84,6 +84,37 @@ TEST(Simulator, DevicesShareTheMemoryWhileTheyWorkAtTheSameTime) {
   EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 40);
 }
 
+TEST(Simulator, BesideOthersADeviceKeepsPartOfItsSpeed) {
+  Builder b(2);
+  b.add(0, 10);
+  b.add(1, 30);
+  b.schedule.speed_among_others = {0.5, 1};
+  Simulator simulator;
+  // Half as fast as long as the other works, which ends at 30.
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 30);
+  EXPECT_DOUBLE_EQ(simulator.times()[0].end_us, 20);
+  b.schedule.speed_among_others = {1, 0.5};
+  // Of 30 there are 5 done when the other ends, and 25 follow at full speed.
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 35);
+}
+
+TEST(Simulator, TurboEndsWithItsEnergyAndEnergyIsPowerTimesTime) {
+  Builder b(2);
+  b.add(0, 4000);
+  b.add(1, 500);
+  b.schedule.tasks[0].active_w = 3;
+  b.schedule.tasks[1].active_w = 2;
+  b.schedule.idle_w = 1;
+  b.schedule.turbo_speed = 2;
+  b.schedule.turbo_mj = 5.5;
+  Simulator simulator;
+  // Twice as fast: the second ends after 250 us at 6 W; the other 4 mJ last 1000 us at 4 W. Then
+  // 2500 of 4000 are done.
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 1250 + 1500);
+  EXPECT_NEAR(simulator.energy_mj()[0], 2.75 * 3, 1e-9);
+  EXPECT_NEAR(simulator.energy_mj()[1], 0.25 * 2, 1e-9);
+}
+
 TEST(Simulator, WhatCannotBeIsRefused) {
   const auto refused = [](auto change) {
     Builder b(2);
@@ -104,6 +135,11 @@ TEST(Simulator, WhatCannotBeIsRefused) {
   EXPECT_TRUE(refused([](Schedule& s) { s.tasks[0].delay_us = INFINITY; }));
   EXPECT_TRUE(refused([](Schedule& s) { s.shared_gbps.pop_back(); }));
   EXPECT_TRUE(refused([](Schedule& s) { s.shared_gbps[3] = 0; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.tasks[0].active_w = -1; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.speed_among_others = {1}; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.speed_among_others = {1, 0}; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.turbo_speed = 0.5; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.idle_w = NAN; }));
   EXPECT_TRUE(refused([](Schedule& s) { s.n_devices = 0; }));
   EXPECT_TRUE(refused([](Schedule& s) { s.n_devices = 17; }));
 }

@@ -29,6 +29,7 @@ constexpr FigureRange kInputs{"inputs", 1, static_cast<double>(kMaxExtent), true
 constexpr FigureRange kTile{"elements", 1, 65536, true};
 constexpr FigureRange kTimes{"times", 0, 1e3};
 constexpr FigureRange kSpeed{"times", 1, 100};
+constexpr FigureRange kPart{"times", 0.01, 1};
 constexpr FigureRange kWatts{"W", 0, 1e4};
 constexpr FigureRange kJoules{"J", 0, 1e9};
 
@@ -131,6 +132,7 @@ Result<Unit> unit_from(const json& value, const std::string& at) {
   ASSIGN_OR_RETURN(unit.launch_queued, fields.figure("launch_queued", kMicroseconds));
   ASSIGN_OR_RETURN(unit.launch_drained, fields.figure("launch_drained", kMicroseconds));
   ASSIGN_OR_RETURN(unit.datapath_switch, fields.optional_figure("datapath_switch", kMicroseconds));
+  ASSIGN_OR_RETURN(unit.speed_among_others, fields.optional_figure("speed_among_others", kPart));
   if (fields.has("power")) {
     ASSIGN_OR_RETURN(Fields power, fields.object("power"));
     ASSIGN_OR_RETURN(unit.power, power_from(std::move(power)));

@@ -88,6 +88,8 @@ struct Unit {
   Figure launch_queued;                   // us to submit to a queue that is not empty
   Figure launch_drained;                  // us to submit to one that is
   std::optional<Figure> datapath_switch;  // us between tasks on different paths
+  // The part of its speed that it keeps while another unit works: shared power and caches.
+  std::optional<Figure> speed_among_others;
   std::optional<ActivePower> power;
 };
 

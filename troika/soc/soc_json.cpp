@@ -63,6 +63,7 @@ Json unit_json(const Unit& unit) {
   object["launch_queued"] = figure(unit.launch_queued, "us");
   object["launch_drained"] = figure(unit.launch_drained, "us");
   add(object, "datapath_switch", unit.datapath_switch, "us");
+  add(object, "speed_among_others", unit.speed_among_others, "times");
   if (unit.power) {
     object["power"] = {{"compute", figure(unit.power->compute, "W")},
                        {"memory", figure(unit.power->memory, "W")}};

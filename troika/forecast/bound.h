@@ -1,0 +1,48 @@
+// The least time that a chip could need for a prefill: what every plan is held against.
+//
+// All work of the pass, attention included, with each operator freely divided among the devices
+// that support it; no launches, joins, padding or dependencies. Uses neither planner nor simulator.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "troika/base/result.h"
+#include "troika/cost/cost_model.h"
+#include "troika/graph/graph.h"
+
+namespace troika::forecast {
+
+// An operator: microseconds that each device would need for all of it; HUGE_VAL: it has it not.
+struct DividedWork {
+  std::vector<double> us;
+};
+
+// The least T such that each operator's parts sum to 1 and no device works longer than T. By
+// duality, the greatest over prices p (at least 0, of sum 1) of the sum over operators of
+// min_d p_d us_d; found to about 1e-6. HUGE_VAL if some operator cannot be had.
+double least_makespan_us(std::span<const DividedWork> works);
+
+struct PrefillWork {
+  int64_t rows = 1;
+  int64_t depth = 0;
+  int64_t logit_rows = 1;
+  double weight_bits = 0;            // stored for each weight; 0: as in the model's file
+  bool integer_activations = false;  // devices may round activations
+};
+
+struct Bound {
+  double us = 0;
+  double arithmetic_us = 0;       // of the best set of devices
+  double memory_us = 0;           // its bytes at what the set reaches
+  std::vector<size_t> devices;    // the set
+};
+
+// The least over sets of devices of max(arithmetic, memory), each device at the speed that it keeps
+// beside others. Bytes are the weights and the keys and values, once. kUnsupported if no set has
+// all operators.
+Result<Bound> prefill_bound(const graph::Graph& graph, const cost::CostModel& cost,
+                            const PrefillWork& work);
+
+}  // namespace troika::forecast
