@@ -53,5 +53,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(shared.total(mask) > 0 && shared.total(mask) <= soc->memory.reachable);
   }
   for (const soc::Unit& unit : soc->units) check_costs(unit);
+  for (const soc::Stack& stack : soc->stacks) {
+    const auto other = soc::with_stack(*soc, stack.name);
+    require(other.has_value() && soc::from_json(soc::to_json(*other)).has_value());
+    for (const soc::Unit& unit : other->units) check_costs(unit);
+  }
   return 0;
 }

@@ -30,10 +30,27 @@ struct DeviceFacts {
   double bandwidth_gbps = 0;              // alone
 };
 
-// Above the sustained speed until so much energy is spent.
-struct Turbo {
-  double speed = 1;  // times the sustained speed; 1: none
-  double budget_mj = 0;
+// How a device behaves in a run, beyond what each piece of work takes.
+struct RunFacts {
+  // The part of its speed in arithmetic that it keeps while another device works, too.
+  double speed_among_others = 1;
+  double turbo_speed = 1;  // times the sustained speed in arithmetic, while the chip's turbo lasts
+  double turbo_power = 1;  // times the active power, meanwhile
+  double drained_stall = 0;  // of a task that had to wait for another device: so much of its work
+  int64_t queue_depth = 0;   // tasks that are submitted ahead; 0: all
+  double datapath_switch_us = 0;  // between products on different paths
+  double weights_switch_us = 0;   // between products of different weights on one path
+  double compute_w = 0;           // above idle while it is bound by arithmetic
+  double memory_w = 0;            // and by memory
+  double waiting_w = 0;           // while its work waits or is being launched
+
+  double active_w(bool memory_bound) const { return memory_bound ? memory_w : compute_w; }
+};
+
+struct ChipFacts {
+  double idle_w = 0;
+  double turbo_mj = 0;          // that the chip draws until its turbo ends
+  double pass_overhead_us = 0;  // before and after the work of a pass
 };
 
 class CostModel {
@@ -65,12 +82,8 @@ class CostModel {
   // To build a graph for so many rows; 0 where none is needed.
   virtual double build_us(size_t device, int64_t rows) const = 0;
 
-  // The part of its speed in arithmetic that a device keeps while another one works, too.
-  virtual double speed_among_others(size_t /*device*/) const { return 1; }
-  // W above idle while it works; 0 where that is not known.
-  virtual double active_w(size_t /*device*/, bool /*memory_bound*/) const { return 0; }
-  virtual double idle_w() const { return 0; }
-  virtual Turbo turbo() const { return {}; }
+  virtual RunFacts run_facts(size_t /*device*/) const { return {}; }
+  virtual ChipFacts chip_facts() const { return {}; }
 };
 
 }  // namespace troika::cost

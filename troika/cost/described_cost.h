@@ -31,13 +31,8 @@ class DescribedCost final : public CostModel {
   double build_us(size_t device, int64_t rows) const override {
     return soc::build_us(soc_.units[device], rows);
   }
-  double speed_among_others(size_t device) const override {
-    const auto& speed = soc_.units[device].speed_among_others;
-    return speed ? speed->value : 1;
-  }
-  double active_w(size_t device, bool memory_bound) const override;
-  double idle_w() const override { return soc_.idle_power; }
-  Turbo turbo() const override;
+  RunFacts run_facts(size_t device) const override;
+  ChipFacts chip_facts() const override;
 
   const soc::Soc& soc() const { return soc_; }
 

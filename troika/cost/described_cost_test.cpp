@@ -13,7 +13,7 @@ soc::Figure figure(double value) { return {value, soc::FigureKind::kFitted, "tes
 soc::Soc simple_soc() {
   soc::Soc soc;
   soc.name = "simple";
-  soc.memory = {figure(100), figure(90), {}};
+  soc.memory = {figure(100), figure(90), {}, {}};
   soc.sync = {figure(10), figure(400)};
   soc::Path path;
   path.types = {"w4a16"};

@@ -120,7 +120,7 @@ class PassWork {
   }
 
   double speed(size_t device, const std::vector<size_t>& devices) const {
-    return devices.size() > 1 ? cost_.speed_among_others(device) : 1;
+    return devices.size() > 1 ? cost_.run_facts(device).speed_among_others : 1;
   }
 
   // Without padding, in as many pieces of its inputs as suit the device.
@@ -138,8 +138,8 @@ class PassWork {
         product.type = type;
         const auto estimate = cost_.product(device, product);
         if (!estimate || (estimate->integer && !pass_.integer_activations)) continue;
-        best = std::min(best, estimate->compute_us * unpadded(product, facts) *
-                                  static_cast<double>(pieces));
+        best = std::min(
+            best, estimate->compute_us * unpadded(product, facts) * static_cast<double>(pieces));
         break;
       }
     }
@@ -149,8 +149,7 @@ class PassWork {
   // The part of a padded product's work that is wanted.
   static double unpadded(const cost::Product& product, const cost::DeviceFacts& facts) {
     const auto part = [](int64_t extent, int64_t tile) {
-      return static_cast<double>(extent) /
-             static_cast<double>((extent + tile - 1) / tile * tile);
+      return static_cast<double>(extent) / static_cast<double>((extent + tile - 1) / tile * tile);
     };
     return part(product.m, facts.row_tile) * part(product.n, facts.n_tile) *
            part(product.k, facts.k_tile);
@@ -170,8 +169,8 @@ class PassWork {
 double least_makespan_us(std::span<const DividedWork> works) {
   if (works.empty()) return 0;
   for (const DividedWork& work : works) {
-    const bool any = std::any_of(work.us.begin(), work.us.end(),
-                                 [](double us) { return std::isfinite(us); });
+    const bool any =
+        std::any_of(work.us.begin(), work.us.end(), [](double us) { return std::isfinite(us); });
     if (!any) return HUGE_VAL;
   }
   std::vector<double> prices(works.front().us.size(), 0);

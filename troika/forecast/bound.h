@@ -34,9 +34,9 @@ struct PrefillWork {
 
 struct Bound {
   double us = 0;
-  double arithmetic_us = 0;       // of the best set of devices
-  double memory_us = 0;           // its bytes at what the set reaches
-  std::vector<size_t> devices;    // the set
+  double arithmetic_us = 0;     // of the best set of devices
+  double memory_us = 0;         // its bytes at what the set reaches
+  std::vector<size_t> devices;  // the set
 };
 
 // The least over sets of devices of max(arithmetic, memory), each device at the speed that it keeps

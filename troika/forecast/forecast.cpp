@@ -110,8 +110,7 @@ class Forecaster {
     add_shares(first, &UnitUse::decode_share, answer_.units);
     for (size_t d = 0; d < answer_.units.size(); ++d) {
       answer_.units[d].decode_busy_ms = (first.busy_us[d] + last.busy_us[d]) / 2e3;
-      answer_.units[d].energy_j +=
-          tokens * (first.energy_mj[d] + last.energy_mj[d]) / 2e3;
+      answer_.units[d].energy_j += tokens * (first.energy_mj[d] + last.energy_mj[d]) / 2e3;
     }
     return {};
   }

@@ -47,10 +47,10 @@ struct Question {
 struct UnitUse {
   std::string name;
   double prefill_busy_ms = 0;
-  double decode_busy_ms = 0;   // of one token
-  double prefill_share = 0;    // of the bytes of weights that are read
+  double decode_busy_ms = 0;  // of one token
+  double prefill_share = 0;   // of the bytes of weights that are read
   double decode_share = 0;
-  double energy_j = 0;         // above idle
+  double energy_j = 0;  // above idle
 };
 
 struct Answer {

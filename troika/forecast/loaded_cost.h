@@ -42,14 +42,8 @@ class LoadedCost final : public cost::CostModel {
   double build_us(size_t device, int64_t rows) const override {
     return cost_.build_us(device, rows);
   }
-  double speed_among_others(size_t device) const override {
-    return cost_.speed_among_others(device);
-  }
-  double active_w(size_t device, bool memory_bound) const override {
-    return cost_.active_w(device, memory_bound);
-  }
-  double idle_w() const override { return cost_.idle_w(); }
-  cost::Turbo turbo() const override { return cost_.turbo(); }
+  cost::RunFacts run_facts(size_t device) const override { return cost_.run_facts(device); }
+  cost::ChipFacts chip_facts() const override { return cost_.chip_facts(); }
 
  private:
   std::optional<cost::Estimate> slowed(size_t device, std::optional<cost::Estimate> work) const {

@@ -53,7 +53,9 @@ TEST(CriticalPath, IntervalsAreStretchesWithTheSameDevicesAtWork) {
 }
 
 TEST(CriticalPath, OfNothingIsNothing) {
-  EXPECT_TRUE(critical_path(sim::Schedule{1, {}, {}, {}}, {}).tasks.empty());
+  sim::Schedule empty;
+  empty.n_devices = 1;
+  EXPECT_TRUE(critical_path(empty, {}).tasks.empty());
 }
 
 }  // namespace

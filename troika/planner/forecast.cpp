@@ -5,6 +5,7 @@
 #include "troika/plan/lower.h"
 #include "troika/planner/model_plan.h"
 #include "troika/planner/pass_costs.h"
+#include "troika/sim/operator_cost.h"
 
 namespace troika::planner {
 namespace {
@@ -20,7 +21,8 @@ plan::Plan plan_of(const graph::Graph& graph, const std::vector<device::DeviceIn
 }
 
 // Slices of weights by device; each once, however many tasks read it. Bytes as stored by a request.
-std::vector<int64_t> weight_bytes(const plan::TaskList& list, size_t n_devices, double bits) {
+std::vector<int64_t> weight_bytes(const plan::TaskList& list, size_t n_devices,
+                                  const sim::LoweredOptions& options) {
   std::vector<std::set<graph::WeightSlice>> slices(n_devices);
   std::vector<int64_t> bytes(n_devices, 0);
   for (const plan::Task& task : list.tasks) {
@@ -30,6 +32,7 @@ std::vector<int64_t> weight_bytes(const plan::TaskList& list, size_t n_devices, 
       if (op.kind != graph::OpKind::kMatMul) continue;
       const graph::WeightSlice slice = graph::weight_slice(list.cut->graph, op);
       if (!slices[device].insert(slice).second) continue;
+      const double bits = sim::asked_bits(options, op.stage);
       bytes[device] += bits > 0 ? static_cast<int64_t>(bits / 8 * static_cast<double>(slice.n) *
                                                        static_cast<double>(slice.k))
                                 : graph::weight_bytes(list.cut->graph, id);
@@ -61,7 +64,7 @@ void vary(const sim::Schedule& schedule, sim::Simulator& simulator, const PassRe
   if (request.variation.deviation <= 0 || request.variation.seeds < 1) return;
   std::vector<double> times;
   for (int32_t i = 0; i < request.variation.seeds; ++i) {
-    times.push_back(forecast.build_us + simulator.run(schedule, variation_noise(request, i)));
+    times.push_back(forecast.fixed_us + simulator.run(schedule, variation_noise(request, i)));
   }
   const Forecast varied = mean_and_p90(times);
   forecast.mean_us = varied.mean_us;
@@ -89,11 +92,12 @@ Result<Forecast> evaluate(const graph::Graph& graph, const cost::CostModel& cost
   sim::Simulator simulator;
   Forecast forecast;
   if (request.build_graphs) forecast.build_us = build_us(list, cost);
-  forecast.us = forecast.build_us + simulator.run(schedule);
+  forecast.fixed_us = forecast.build_us + cost.chip_facts().pass_overhead_us;
+  forecast.us = forecast.fixed_us + simulator.run(schedule);
   forecast.busy_us.assign(simulator.busy_us().begin(), simulator.busy_us().end());
-  forecast.weight_bytes = weight_bytes(list, infos.size(), request.weight_bits);
+  forecast.weight_bytes = weight_bytes(list, infos.size(), options);
   forecast.energy_mj.assign(simulator.energy_mj().begin(), simulator.energy_mj().end());
-  forecast.idle_mj = forecast.us * cost.idle_w() * 1e-3;
+  forecast.idle_mj = forecast.us * cost.chip_facts().idle_w * 1e-3;
   forecast.tasks = static_cast<int64_t>(list.tasks.size());
   if (with_trace) forecast.trace = sim::trace_of(list, simulator, plan.devices, options);
   vary(schedule, simulator, request, forecast);

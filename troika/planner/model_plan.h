@@ -56,6 +56,7 @@ struct PassRequest {
   bool integer_activations = false;
   // Stored for each weight of a matrix, scales included; 0: as in the model's file.
   double weight_bits = 0;
+  double head_bits = 0;  // the same of the head; 0: as of the others
   // Of each element of an activation; 0: as in the graph, where every edge has its type.
   double activation_bits = 0;
   // Static devices build a graph for the very rows at once, and the pass waits for it.
@@ -70,6 +71,7 @@ struct Forecast {
   double mean_us = 0;   // over the seeds of the request's variation; without one, `us`
   double p90_us = 0;    // the same
   double build_us = 0;  // of `us`: graphs that are built
+  double fixed_us = 0;  // of `us`: whatever the plan: graphs, and what lies around each pass
   std::vector<double> busy_us;
   std::vector<int64_t> weight_bytes;  // of the slices of weights that the device reads
   std::vector<double> energy_mj;      // of each device, above idle

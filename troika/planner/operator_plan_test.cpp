@@ -209,7 +209,7 @@ soc::Soc random_soc(std::mt19937& random) {
     return figure(std::uniform_real_distribution<double>(low, high)(random));
   };
   soc::Soc soc;
-  soc.memory = {figure(200), uniform(60, 120), {}};
+  soc.memory = {figure(200), uniform(60, 120), {}, {}};
   soc.sync = {uniform(0, 3), figure(400)};
   const size_t devices = 1 + random() % 4;
   for (size_t i = 0; i < devices; ++i) {

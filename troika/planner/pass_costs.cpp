@@ -57,6 +57,7 @@ sim::LoweredOptions lowered_options(const PassRequest& request,
   options.logit_rows = request.logit_rows;
   options.sync = request.sync;
   options.weight_bits = request.weight_bits;
+  options.head_bits = request.head_bits;
   options.activation_bits = request.activation_bits;
   return options;
 }

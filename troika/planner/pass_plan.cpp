@@ -21,6 +21,9 @@ Status check(const PassRequest& request) {
   if (!(request.weight_bits >= 0 && request.weight_bits <= 64)) {
     return refuse("bits of a weight", request.weight_bits);
   }
+  if (!(request.head_bits >= 0 && request.head_bits <= 64)) {
+    return refuse("bits of a weight of the head", request.head_bits);
+  }
   if (!(request.variation.deviation >= 0 && request.variation.deviation <= 1)) {
     return refuse("deviation", request.variation.deviation);
   }

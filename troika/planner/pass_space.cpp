@@ -51,7 +51,8 @@ void PassSpace::find_sites() {
     const auto k = graph_->tensor(op.inputs[0]).width;
     const std::string_view name = plan::product_name(*graph_, id);
     const double bits =
-        sim::stored_bits(request_.weight_bits, graph::weight_bytes(*graph_, id), n, k);
+        sim::stored_bits(sim::asked_bits(lowered_options(request_, infos_), op.stage),
+                         graph::weight_bytes(*graph_, id), n, k);
     const auto [found, is_new] = known.try_emplace({op.stage, name}, sites_.size());
     if (!is_new) {
       sites_[found->second].weight_bits += bits;

@@ -1,6 +1,7 @@
 #include "troika/sim/lowered.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "troika/sim/operator_cost.h"
@@ -32,17 +33,37 @@ Rows rows_of(const plan::TaskList& list, const plan::Task& task, const LoweredOp
   return {count, keys, computed_rows(options, static_cast<size_t>(task.device), count)};
 }
 
+// The products that a device has had, for what goes between them.
+class ProductQueue {
+ public:
+  double move(const cost::RunFacts& facts, const graph::Graph& graph, const Op& op,
+              const cost::Estimate& estimate) {
+    const auto [found, is_new] =
+        weights_.try_emplace(graph::weight_slice(graph, op), static_cast<int64_t>(weights_.size()));
+    const Place next{estimate.path, found->second};
+    const double us = switch_us(facts, last_, next);
+    last_ = next;
+    return us;
+  }
+
+ private:
+  std::map<graph::WeightSlice, int64_t> weights_;
+  Place last_;
+};
+
 // Adds up what the operators of one task need on its device, each by itself.
 class TaskCost {
  public:
   TaskCost(const graph::Graph& graph, const cost::CostModel& cost, size_t device, Rows rows,
-           bool input_stationary, const LoweredOptions& options)
+           bool input_stationary, const LoweredOptions& options, ProductQueue& queue)
       : graph_(graph),
         cost_(cost),
         device_(device),
         rows_(rows),
         input_stationary_(input_stationary),
-        options_(options) {}
+        options_(options),
+        facts_(cost.run_facts(device)),
+        queue_(queue) {}
 
   // False if the device cannot have it.
   bool add(OpId id) {
@@ -56,16 +77,13 @@ class TaskCost {
       estimate = cost_.elementwise(device_, activation_bytes(op));
     }
     if (!estimate) return false;
-    work_us_ += estimate->work_us();
-    bytes_ += estimate->bytes;
-    energy_uj_ +=
-        estimate->work_us() * cost_.active_w(device_, estimate->memory_us >= estimate->compute_us);
+    needed_.add(*estimate, facts_);
+    if (op.kind == OpKind::kMatMul) switches_us_ += queue_.move(facts_, graph_, op, *estimate);
     return true;
   }
 
-  double work_us() const { return work_us_; }
-  double active_w() const { return work_us_ > 0 ? energy_uj_ / work_us_ : 0; }
-  double demand_gbps() const { return work_us_ > 0 ? bytes_ / work_us_ * 1e-3 : 0; }
+  const Needed& needed() const { return needed_; }
+  double switches_us() const { return switches_us_; }
 
  private:
   double activation_bytes(const Op& op) const {
@@ -86,7 +104,8 @@ class TaskCost {
     const Op& op = graph_.op(id);
     const int64_t n = graph_.tensor(op.output).width;
     const int64_t k = graph_.tensor(op.inputs[0]).width;
-    const double bits = stored_bits(options_.weight_bits, graph::weight_bytes(graph_, id), n, k);
+    const double bits =
+        stored_bits(asked_bits(options_, op.stage), graph::weight_bytes(graph_, id), n, k);
     return product_cost(cost_, device_, rows_.padded, n, k, bits, input_stationary_);
   }
 
@@ -102,19 +121,11 @@ class TaskCost {
   Rows rows_;
   bool input_stationary_;
   const LoweredOptions& options_;
-  double work_us_ = 0;
-  double bytes_ = 0;
-  double energy_uj_ = 0;
+  cost::RunFacts facts_;
+  ProductQueue& queue_;
+  Needed needed_;
+  double switches_us_ = 0;
 };
-
-void set_chip(const cost::CostModel& cost, const std::vector<size_t>& devices, Schedule& schedule) {
-  for (const size_t device : devices) {
-    schedule.speed_among_others.push_back(cost.speed_among_others(device));
-  }
-  schedule.idle_w = cost.idle_w();
-  schedule.turbo_speed = cost.turbo().speed;
-  schedule.turbo_mj = cost.turbo().budget_mj;
-}
 
 Status check_devices(const LoweredOptions& options, size_t described) {
   std::vector<bool> used(described, false);
@@ -137,10 +148,9 @@ Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel
                                const LoweredOptions& options) {
   RETURN_IF_ERROR(check_devices(options, cost.devices().size()));
   Schedule schedule;
-  schedule.n_devices = options.devices.size();
-  schedule.shared_gbps = shared_gbps(cost, options.devices);
   set_chip(cost, options.devices, schedule);
   schedule.tasks.reserve(list.tasks.size());
+  std::vector<ProductQueue> queues(options.devices.size());
   for (const plan::Task& from : list.tasks) {
     if (static_cast<size_t>(from.device) >= options.devices.size()) {
       return make_error(ErrorCode::kInvalidArgument, "task {} is on device {} of {}", from.name,
@@ -148,7 +158,7 @@ Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel
     }
     const size_t device = options.devices[static_cast<size_t>(from.device)];
     TaskCost work(list.cut->graph, cost, device, rows_of(list, from, options),
-                  from.program.input_stationary, options);
+                  from.program.input_stationary, options, queues[static_cast<size_t>(from.device)]);
     for (const OpId op : from.program.ops) {
       if (work.add(op)) continue;
       return make_error(ErrorCode::kUnsupported, "{} cannot have {} of task {}",
@@ -160,10 +170,7 @@ Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel
     task.first_wait = static_cast<int32_t>(schedule.waits.size());
     task.n_waits = static_cast<int32_t>(from.waits.size());
     task.delay_us = static_cast<float>(to_us(from.delay));
-    task.work_us = static_cast<float>(work.work_us());
-    task.demand_gbps = static_cast<float>(work.demand_gbps());
-    task.active_w = static_cast<float>(work.active_w());
-    set_overheads(cost, device, options.sync, task);
+    set_work(cost, device, options.sync, work.needed(), work.switches_us(), task);
     schedule.waits.insert(schedule.waits.end(), from.waits.begin(), from.waits.end());
     schedule.tasks.push_back(task);
   }

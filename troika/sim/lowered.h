@@ -32,6 +32,7 @@ struct LoweredOptions {
   int64_t logit_rows = 1;  // rows whose logits are wanted
   Sync sync = Sync::kQueue;
   double weight_bits = 0;      // stored for each weight of a product; 0: as in the model's file
+  double head_bits = 0;        // the same of the head; 0: as of the others
   double activation_bits = 0;  // of each element; 0: as in the graph
 };
 

@@ -43,18 +43,64 @@ std::optional<cost::Estimate> attention_cost(const cost::CostModel& cost, size_t
   return cost.attention(device, macs, activation_bytes + kv_bytes);
 }
 
-void set_overheads(const cost::CostModel& cost, size_t device, Sync sync, Task& task) {
+void Needed::add(const cost::Estimate& estimate, const cost::RunFacts& facts) {
+  work_us += estimate.work_us();
+  if (!estimate.memory_bound()) arithmetic_us += estimate.compute_us;
+  bytes += estimate.bytes;
+  energy_uj += estimate.work_us() * facts.active_w(estimate.memory_bound());
+}
+
+void Needed::add(const Needed& other) {
+  work_us += other.work_us;
+  arithmetic_us += other.arithmetic_us;
+  bytes += other.bytes;
+  energy_uj += other.energy_uj;
+}
+
+double switch_us(const cost::RunFacts& facts, const Place& from, const Place& to) {
+  if (from.path < 0) return 0;
+  if (from.path != to.path) return facts.datapath_switch_us;
+  return from.weight != to.weight ? facts.weights_switch_us : 0;
+}
+
+void set_work(const cost::CostModel& cost, size_t device, Sync sync, const Needed& needed,
+              double switches_us, Task& task) {
+  const cost::RunFacts facts = cost.run_facts(device);
+  const double work_us = needed.work_us;
+  task.work_us = static_cast<float>(work_us);
+  if (work_us > 0) {
+    task.demand_gbps = static_cast<float>(needed.bytes / work_us * 1e-3);
+    task.arithmetic = static_cast<float>(std::min(1.0, needed.arithmetic_us / work_us));
+    task.active_w = static_cast<float>(needed.energy_uj / work_us);
+  }
   const bool joins = task.n_waits > 0;
+  double start_us = switches_us;
+  double late_us = joins ? facts.drained_stall * work_us : 0;
   if (sync == Sync::kQueue) {
-    if (joins) task.late_us = static_cast<float>(cost.join_us());
-    return;
+    if (joins) late_us += cost.join_us();
+    // What cannot be submitted ahead is submitted when its turn comes.
+    if (facts.queue_depth == 1) start_us += cost.launch_us(device, true);
+  } else if (!joins) {
+    start_us += cost.launch_us(device, facts.queue_depth == 1);
+  } else {
+    const double join = sync == Sync::kPredict ? cost.join_us() : cost.blocking_join_us();
+    start_us += join + cost.launch_us(device, true);
   }
-  if (!joins) {
-    task.start_us = static_cast<float>(cost.launch_us(device, false));
-    return;
+  task.start_us = static_cast<float>(start_us);
+  task.late_us = static_cast<float>(late_us);
+}
+
+void set_chip(const cost::CostModel& cost, const std::vector<size_t>& devices, Schedule& schedule) {
+  schedule.n_devices = devices.size();
+  schedule.shared_gbps = shared_gbps(cost, devices);
+  schedule.runs.clear();
+  for (const size_t device : devices) {
+    const cost::RunFacts facts = cost.run_facts(device);
+    schedule.runs.push_back(
+        {facts.speed_among_others, facts.turbo_speed, facts.turbo_power, facts.waiting_w});
   }
-  const double join = sync == Sync::kPredict ? cost.join_us() : cost.blocking_join_us();
-  task.start_us = static_cast<float>(join + cost.launch_us(device, true));
+  schedule.idle_w = cost.chip_facts().idle_w;
+  schedule.turbo_mj = cost.chip_facts().turbo_mj;
 }
 
 // By masks of the plan's devices.

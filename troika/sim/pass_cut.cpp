@@ -18,12 +18,12 @@ using plan::Range;
 
 PassCutter::PassCutter(const graph::Graph& graph, std::span<const device::DeviceInfo> infos,
                        const std::vector<std::string>& devices, const plan::ProductRanges& ranges,
-                       double weight_bits)
+                       const LoweredOptions& options)
     : graph_(graph),
       infos_(infos),
       devices_(devices),
       ranges_(ranges),
-      weight_bits_(weight_bits),
+      options_(options),
       where_(graph.tensors.size()) {
   std::vector<int32_t> of_layer(static_cast<size_t>(graph.n_layers), 0);
   for (const Op& op : graph.ops) {
@@ -367,10 +367,12 @@ CutOp PassCutter::product_op(OpId id, int32_t device, const plan::Placement& pla
   CutOp op;
   op.kind = OpKind::kMatMul;
   op.device = device;
+  op.product = id;
   op.n = n;
   op.k = k;
   const auto& weight = *graph_.op(id).weight;
-  op.weight_bits = stored_bits(weight_bits_, n * model::row_bytes(weight.type, k), n, k);
+  op.weight_bits = stored_bits(asked_bits(options_, graph_.op(id).stage),
+                               n * model::row_bytes(weight.type, k), n, k);
   for (const plan::Part& part : placement.parts) {
     if (device_of(part) != device) continue;
     op.input_stationary = part.input_stationary;

@@ -15,6 +15,7 @@
 #include "troika/graph/graph.h"
 #include "troika/plan/product_ranges.h"
 #include "troika/plan/shares.h"
+#include "troika/sim/lowered.h"
 
 namespace troika::sim {
 
@@ -35,8 +36,9 @@ struct OpRef {
 struct CutOp {
   graph::OpKind kind = graph::OpKind::kAdd;
   int32_t device = 0;
-  int32_t block = -1;  // in the head: the block whose rows it works on; -1: wanted rows
-  int64_t n = 0;       // of a product: outputs and inputs
+  int32_t block = -1;        // in the head: the block whose rows it works on; -1: wanted rows
+  graph::OpId product = -1;  // of the graph
+  int64_t n = 0;             // of a product: outputs and inputs
   int64_t k = 0;
   double weight_bits = 0;
   int64_t width = 0;  // of all that it reads and writes, elements of one row
@@ -69,7 +71,7 @@ class PassCutter {
  public:
   PassCutter(const graph::Graph& graph, std::span<const device::DeviceInfo> infos,
              const std::vector<std::string>& devices, const plan::ProductRanges& ranges,
-             double weight_bits);
+             const LoweredOptions& options);
 
   // A fresh pass.
   void begin_pass() { sound_ = true; }
@@ -182,7 +184,7 @@ class PassCutter {
   std::span<const device::DeviceInfo> infos_;
   const std::vector<std::string>& devices_;
   const plan::ProductRanges& ranges_;
-  double weight_bits_;
+  const LoweredOptions& options_;
   std::vector<Place> where_;  // by tensor
   size_t outer_size_ = 0;
   size_t layer_size_ = 0;

@@ -87,7 +87,7 @@ struct PassScheduler::State {
       : graph(g), cost(c), infos(std::move(i)), options(std::move(o)) {
     for (const device::DeviceInfo& info : infos) plan.devices.push_back(info.name);
     ranges = std::make_unique<plan::ProductRanges>(graph, plan.devices, infos);
-    cutter = std::make_unique<PassCutter>(graph, infos, plan.devices, *ranges, options.weight_bits);
+    cutter = std::make_unique<PassCutter>(graph, infos, plan.devices, *ranges, options);
     const auto layers = static_cast<int32_t>(graph.n_layers);
     positions = 2 + kLayerStages * layers;
     ops.resize(static_cast<size_t>(positions));
@@ -108,7 +108,8 @@ struct PassScheduler::State {
     like_next.push_back(false);
     options.devices.resize(infos.size());
     std::iota(options.devices.begin(), options.devices.end(), size_t{0});
-    shared = shared_gbps(cost, options.devices);
+    set_chip(cost, options.devices, chip);
+    for (const size_t device : options.devices) facts.push_back(cost.run_facts(device));
     grouper = std::make_unique<PassGrouper>(infos, positions);
   }
 
@@ -163,6 +164,8 @@ struct PassScheduler::State {
   void cut_block(const plan::RowsBucket& bucket, BlockKind& kind);
   Status cut_pass(const plan::RowsBucket& bucket, int64_t rows);
   Status fill(int64_t rows, PassSchedule& out);
+  Status add_stage(const CutInstance& instance, int64_t rows);
+  void add_switches(const CutInstance& instance, const CutOp& op, int32_t path, size_t task);
   std::optional<cost::Estimate> estimate(const CutOp& op, const TaskGroup& task, bool head,
                                          int64_t rows);
   Status by_lowering(const plan::RowsBucket& bucket, int64_t rows, PassSchedule& out) const;
@@ -179,7 +182,8 @@ struct PassScheduler::State {
   std::vector<std::vector<OpId>> ops;   // by position
   std::vector<std::string_view> names;  // by operator; empty unless a product
   std::vector<bool> like_next;          // by layer
-  std::vector<double> shared;
+  Schedule chip;                        // without tasks
+  std::vector<cost::RunFacts> facts;
 
   // Of the bucket at hand.
   std::vector<plan::Block> blocks;
@@ -189,14 +193,15 @@ struct PassScheduler::State {
   std::vector<CutInstance> instances;
   int32_t n_stages = 0;  // that were cut; the head is number 0
   std::map<ProductKey, std::optional<cost::Estimate>> products;
-  // Of the operators of a stage on the rows of a block: what they take and move.
+  // Of the operators of a stage on the rows of a block.
   struct StageCost {
     bool known = false;
-    std::vector<std::pair<double, double>> work;
+    std::vector<std::pair<Needed, int32_t>> work;  // and the path of a product
   };
   std::vector<StageCost> stage_costs;  // by stage and block
-  std::vector<double> work_us;
-  std::vector<double> bytes;
+  std::vector<Needed> needed;          // by task
+  std::vector<double> switches_us;     // by task
+  std::vector<Place> last_product;     // by device
 };
 
 BlockKind& PassScheduler::State::kind_of(const plan::RowsBucket& bucket, const plan::Block& block,
@@ -345,41 +350,62 @@ std::optional<cost::Estimate> PassScheduler::State::estimate(const CutOp& op, co
   return attention_cost(cost, device, count, keys, op.head_width, op.group, moved);
 }
 
+void PassScheduler::State::add_switches(const CutInstance& instance, const CutOp& op, int32_t path,
+                                        size_t task) {
+  const auto device = static_cast<size_t>(op.device);
+  const cost::RunFacts& own = facts[device];
+  if (own.datapath_switch_us == 0 && own.weights_switch_us == 0) return;
+  // The same product of another layer is another weight; layers have theirs in the same order.
+  const auto cut_at = static_cast<size_t>(instance.position - instance.shift);
+  const int64_t number = op.product - ops[cut_at].front();
+  const Place next{path, (int64_t{instance.position} << 32) + number};
+  switches_us[task] += switch_us(own, last_product[device], next);
+  last_product[device] = next;
+}
+
+Status PassScheduler::State::add_stage(const CutInstance& instance, int64_t rows) {
+  const bool is_head = instance.block == kHeadBlock;
+  const size_t block = is_head ? 0 : static_cast<size_t>(instance.block);
+  StageCost& known =
+      stage_costs[static_cast<size_t>(instance.stage->number) * blocks.size() + block];
+  for (size_t i = 0; i < instance.stage->ops.size(); ++i) {
+    const auto task =
+        static_cast<size_t>(grouper->task_of(instance.first_op + static_cast<int32_t>(i)));
+    const CutOp& op = instance.stage->ops[i];
+    if (!known.known) {
+      const auto work = estimate(op, grouper->tasks()[task], is_head, rows);
+      if (!work) {
+        return make_error(ErrorCode::kUnsupported, "{} cannot have {}",
+                          cost.devices()[static_cast<size_t>(op.device)].name, to_string(op.kind));
+      }
+      Needed one;
+      one.add(*work, facts[static_cast<size_t>(op.device)]);
+      known.work.emplace_back(one, work->path);
+    }
+    needed[task].add(known.work[i].first);
+    if (known.work[i].second >= 0) add_switches(instance, op, known.work[i].second, task);
+  }
+  known.known = true;
+  return {};
+}
+
 Status PassScheduler::State::fill(int64_t rows, PassSchedule& out) {
   const auto& tasks = grouper->tasks();
-  work_us.assign(tasks.size(), 0);
-  bytes.assign(tasks.size(), 0);
+  needed.assign(tasks.size(), {});
+  switches_us.assign(tasks.size(), 0);
+  last_product.assign(infos.size(), {});
   for (StageCost& one : stage_costs) {
     one.known = false;
     one.work.clear();
   }
   stage_costs.resize((static_cast<size_t>(n_stages) + 1) * blocks.size());
-  for (const CutInstance& instance : instances) {
-    const bool is_head = instance.block == kHeadBlock;
-    const size_t block = is_head ? 0 : static_cast<size_t>(instance.block);
-    StageCost& known =
-        stage_costs[static_cast<size_t>(instance.stage->number) * blocks.size() + block];
-    for (size_t i = 0; i < instance.stage->ops.size(); ++i) {
-      const auto task =
-          static_cast<size_t>(grouper->task_of(instance.first_op + static_cast<int32_t>(i)));
-      if (!known.known) {
-        const CutOp& op = instance.stage->ops[i];
-        const auto work = estimate(op, tasks[task], is_head, rows);
-        if (!work) {
-          return make_error(ErrorCode::kUnsupported, "{} cannot have {}",
-                            cost.devices()[static_cast<size_t>(op.device)].name,
-                            to_string(op.kind));
-        }
-        known.work.emplace_back(work->work_us(), work->bytes);
-      }
-      work_us[task] += known.work[i].first;
-      bytes[task] += known.work[i].second;
-    }
-    known.known = true;
-  }
+  for (const CutInstance& instance : instances) RETURN_IF_ERROR(add_stage(instance, rows));
   Schedule& schedule = out.schedule;
-  schedule.n_devices = infos.size();
-  schedule.shared_gbps = shared;
+  schedule.n_devices = chip.n_devices;
+  schedule.shared_gbps = chip.shared_gbps;
+  schedule.runs = chip.runs;
+  schedule.idle_w = chip.idle_w;
+  schedule.turbo_mj = chip.turbo_mj;
   schedule.waits = grouper->waits();
   schedule.tasks.clear();
   out.places.clear();
@@ -392,9 +418,8 @@ Status PassScheduler::State::fill(int64_t rows, PassSchedule& out) {
     const auto delay = std::chrono::duration_cast<Duration>(
         std::chrono::duration<double, std::micro>(from.delay_us));
     task.delay_us = static_cast<float>(to_us(delay));
-    task.work_us = static_cast<float>(work_us[t]);
-    task.demand_gbps = static_cast<float>(work_us[t] > 0 ? bytes[t] / work_us[t] * 1e-3 : 0);
-    set_overheads(cost, static_cast<size_t>(from.device), options.sync, task);
+    const auto device = static_cast<size_t>(from.device);
+    set_work(cost, device, options.sync, needed[t], switches_us[t], task);
     schedule.tasks.push_back(task);
     const int32_t position = instances[static_cast<size_t>(from.instance)].position;
     TaskPlace place;

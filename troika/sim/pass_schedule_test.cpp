@@ -15,6 +15,8 @@ namespace {
 
 using graph::testing::Outline;
 
+soc::Figure figure(double value) { return {value, soc::FigureKind::kFitted, ""}; }
+
 // Units that can have everything, of different speeds.
 cost::DescribedCost units(size_t count) {
   soc::Soc soc = *soc::find("snapdragon-8-gen-3");
@@ -23,8 +25,21 @@ cost::DescribedCost units(size_t count) {
   for (size_t i = 0; i < count; ++i) {
     soc.units[i].name = std::string(1, static_cast<char>('a' + i));
     soc.units[i].paths[0].rate.value = 1 + static_cast<double>(i);
-    soc.units[i].paths[0].types = {"w4a16", "w8a16", "w16a16"};
+    soc::Unit& unit = soc.units[i];
+    unit.paths[0].types = {"w4a16", "w8a16", "w16a16"};
+    unit.operator_overhead = figure(1 + static_cast<double>(i));
+    unit.drained_stall = figure(0.1);
+    unit.speed_among_others = figure(0.9);
+    unit.power = soc::ActivePower{figure(3), figure(2), figure(1)};
+    unit.datapath_switch = figure(30);
+    unit.weights_switch = figure(7);
+    soc::Path few = unit.paths[0];
+    few.to_tokens = 5;
+    unit.paths[0].from_tokens = 6;
+    unit.paths.push_back(few);
   }
+  soc.units[0].queue_depth = figure(1);
+  soc.turbo = soc::Turbo{figure(1.3), figure(0.01), {}};
   return cost::DescribedCost(soc);
 }
 
@@ -56,6 +71,15 @@ void expect_same(const Schedule& a, const Schedule& b, int number) {
   ASSERT_EQ(a.tasks.size(), b.tasks.size()) << "case " << number;
   EXPECT_EQ(a.waits, b.waits) << "case " << number;
   EXPECT_EQ(a.shared_gbps, b.shared_gbps);
+  EXPECT_EQ(a.idle_w, b.idle_w);
+  EXPECT_EQ(a.turbo_mj, b.turbo_mj);
+  ASSERT_EQ(a.runs.size(), b.runs.size());
+  for (size_t i = 0; i < a.runs.size(); ++i) {
+    EXPECT_EQ(a.runs[i].speed_among_others, b.runs[i].speed_among_others);
+    EXPECT_EQ(a.runs[i].turbo_speed, b.runs[i].turbo_speed);
+    EXPECT_EQ(a.runs[i].turbo_power, b.runs[i].turbo_power);
+    EXPECT_EQ(a.runs[i].waiting_w, b.runs[i].waiting_w);
+  }
   for (size_t i = 0; i < a.tasks.size(); ++i) {
     const std::string where = "case " + std::to_string(number) + " task " + std::to_string(i);
     ASSERT_EQ(a.tasks[i].device, b.tasks[i].device) << where;
@@ -65,6 +89,8 @@ void expect_same(const Schedule& a, const Schedule& b, int number) {
     ASSERT_EQ(a.tasks[i].late_us, b.tasks[i].late_us) << where;
     ASSERT_EQ(a.tasks[i].work_us, b.tasks[i].work_us) << where;
     ASSERT_EQ(a.tasks[i].demand_gbps, b.tasks[i].demand_gbps) << where;
+    ASSERT_EQ(a.tasks[i].arithmetic, b.tasks[i].arithmetic) << where;
+    ASSERT_EQ(a.tasks[i].active_w, b.tasks[i].active_w) << where;
   }
 }
 

@@ -25,24 +25,26 @@ double bell(uint64_t bits) {
 
 bool sound(float us) { return std::isfinite(us) && us >= 0; }
 
-Status check_speeds(const Schedule& schedule) {
-  const std::vector<double>& speeds = schedule.speed_among_others;
-  if (!speeds.empty() && speeds.size() != schedule.n_devices) {
-    return make_error(ErrorCode::kInvalidData, "schedule: {} speeds among others for {} devices",
-                      speeds.size(), schedule.n_devices);
+Status check_runs(const Schedule& schedule) {
+  const auto within = [](double value, double least, double most) {
+    return value >= least && value <= most;  // false for what is no number
+  };
+  if (!schedule.runs.empty() && schedule.runs.size() != schedule.n_devices) {
+    return make_error(ErrorCode::kInvalidData, "schedule: facts of {} devices, not {}",
+                      schedule.runs.size(), schedule.n_devices);
   }
-  for (size_t device = 0; device < speeds.size(); ++device) {
-    if (speeds[device] > 0 && speeds[device] <= 1) continue;
-    return make_error(ErrorCode::kInvalidData, "schedule: device {} keeps {} of its speed", device,
-                      speeds[device]);
+  constexpr double kMost = 1e6;
+  for (size_t device = 0; device < schedule.runs.size(); ++device) {
+    const DeviceRun& run = schedule.runs[device];
+    if (within(run.speed_among_others, 1e-3, 1) && within(run.turbo_speed, 1, kMost) &&
+        within(run.turbo_power, 0, kMost) && within(run.waiting_w, 0, kMost)) {
+      continue;
+    }
+    return make_error(ErrorCode::kInvalidData, "schedule: a speed or power of device {}", device);
   }
-  const auto sound_number = [](double value) { return std::isfinite(value) && value >= 0; };
-  if (sound_number(schedule.idle_w) && sound_number(schedule.turbo_mj) &&
-      sound_number(schedule.turbo_speed) && schedule.turbo_speed >= 1) {
-    return {};
-  }
-  return make_error(ErrorCode::kInvalidData, "schedule: {} W idle, a turbo of {} times for {} mJ",
-                    schedule.idle_w, schedule.turbo_speed, schedule.turbo_mj);
+  if (within(schedule.idle_w, 0, kMost) && within(schedule.turbo_mj, 0, HUGE_VAL)) return {};
+  return make_error(ErrorCode::kInvalidData, "schedule: {} W idle, a turbo for {} mJ",
+                    schedule.idle_w, schedule.turbo_mj);
 }
 
 }  // namespace
@@ -62,7 +64,7 @@ Status check(const Schedule& schedule) {
     return make_error(ErrorCode::kInvalidData, "schedule: shared bandwidth {} is {} GB/s", set,
                       schedule.shared_gbps[set]);
   }
-  RETURN_IF_ERROR(check_speeds(schedule));
+  RETURN_IF_ERROR(check_runs(schedule));
   for (size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
     const auto fail = [&](const char* what) {
@@ -85,6 +87,7 @@ Status check(const Schedule& schedule) {
                               task.demand_gbps, task.active_w}) {
       if (!sound(value)) return fail("a time, a demand or a power is negative or not finite");
     }
+    if (!(task.arithmetic >= 0 && task.arithmetic <= 1)) return fail("not a part of its work");
   }
   return {};
 }
@@ -99,7 +102,8 @@ void Simulator::prepare(const Schedule& schedule) {
   queues_.assign(schedule.n_devices, Queue());
   busy_us_.assign(schedule.n_devices, 0);
   energy_mj_.assign(schedule.n_devices, 0);
-  turbo_left_mj_ = schedule.turbo_speed > 1 ? schedule.turbo_mj : 0;
+  turbo_left_mj_ = schedule.turbo_mj;
+  turbo_grain_mj_ = 1e-9 * schedule.turbo_mj;
   order_.resize(n);
   done_.assign(n, 0);
   times_.resize(n);
@@ -157,8 +161,9 @@ void Simulator::begin_work(const Schedule& schedule, size_t device) {
   Queue& queue = queues_[device];
   const Task& task = schedule.tasks[static_cast<size_t>(queue.task)];
   queue.phase = Phase::kWorking;
-  queue.left_us = task.work_us * factor(queue.task);
+  queue.left_us = task.work_us * queue.factor * factor(queue.task);
   queue.demand_gbps = task.demand_gbps;
+  queue.arithmetic = task.arithmetic;
   queue.active_w = task.active_w;
 }
 
@@ -179,33 +184,40 @@ void Simulator::set_paces(const Schedule& schedule) {
     if (queues_[device].phase == Phase::kWorking) set |= size_t{1} << device;
   }
   const bool several = (set & (set - 1)) != 0;
-  const double clock = turbo_left_mj_ > 0 ? schedule.turbo_speed : 1;
+  constexpr DeviceRun kPlain;
   double demand = 0;
   power_w_ = schedule.idle_w;
   for (size_t device = 0; device < queues_.size(); ++device) {
     Queue& queue = queues_[device];
-    if (queue.phase != Phase::kWorking) continue;
-    queue.pace = clock;
-    if (several && !schedule.speed_among_others.empty()) {
-      queue.pace *= schedule.speed_among_others[device];
+    const DeviceRun& run = schedule.runs.empty() ? kPlain : schedule.runs[device];
+    if (queue.phase != Phase::kWorking) {
+      queue.power_w = queue.phase == Phase::kDone ? 0 : run.waiting_w;
+      power_w_ += queue.power_w;
+      continue;
     }
+    const double clock =
+        (in_turbo() ? run.turbo_speed : 1) * (several ? run.speed_among_others : 1);
+    queue.pace = clock == 1 ? 1 : 1 / (1 - queue.arithmetic + queue.arithmetic / clock);
+    queue.power_w = queue.active_w * (in_turbo() ? run.turbo_power : 1);
     demand += queue.demand_gbps * queue.pace;
-    power_w_ += queue.active_w;
+    power_w_ += queue.power_w;
   }
-  if (schedule.shared_gbps.empty() || set == 0 || demand <= schedule.shared_gbps[set]) return;
-  const double slowed = schedule.shared_gbps[set] / demand;
+  share_memory(schedule, set, demand);
+}
+
+void Simulator::share_memory(const Schedule& schedule, size_t set, double demand_gbps) {
+  if (schedule.shared_gbps.empty() || set == 0 || demand_gbps <= schedule.shared_gbps[set]) return;
+  const double slowed = schedule.shared_gbps[set] / demand_gbps;
   for (Queue& queue : queues_) queue.pace *= slowed;
 }
 
-void Simulator::spend(const Schedule& schedule, double us) {
+void Simulator::spend(double us) {
   for (size_t device = 0; device < queues_.size(); ++device) {
-    const Queue& queue = queues_[device];
-    if (queue.phase == Phase::kWorking) energy_mj_[device] += us * queue.active_w * 1e-3;
+    energy_mj_[device] += us * queues_[device].power_w * 1e-3;
   }
-  if (schedule.turbo_speed > 1 && turbo_left_mj_ > 0) {
-    turbo_left_mj_ -= us * power_w_ * 1e-3;
-    if (turbo_left_mj_ < 1e-9 * schedule.turbo_mj) turbo_left_mj_ = 0;
-  }
+  if (!in_turbo()) return;
+  turbo_left_mj_ -= us * power_w_ * 1e-3;
+  if (turbo_left_mj_ < turbo_grain_mj_) turbo_left_mj_ = 0;
 }
 
 bool Simulator::step(const Schedule& schedule) {
@@ -220,12 +232,12 @@ bool Simulator::step(const Schedule& schedule) {
     }
   }
   if (next_us == HUGE_VAL) return false;
-  if (schedule.turbo_speed > 1 && turbo_left_mj_ > 0 && power_w_ > 0) {
+  if (in_turbo() && power_w_ > 0) {
     next_us = std::min(next_us, now_us_ + turbo_left_mj_ / power_w_ * 1e3);
   }
   const double before_us = now_us_;
   now_us_ = next_us;
-  spend(schedule, next_us - before_us);
+  spend(next_us - before_us);
   for (size_t device = 0; device < queues_.size(); ++device) {
     Queue& queue = queues_[device];
     if (queue.phase == Phase::kWorking) {
@@ -246,7 +258,14 @@ double Simulator::run(const Schedule& schedule, const Noise& noise) {
   noise_ = noise;
   now_us_ = 0;
   prepare(schedule);
-  for (size_t device = 0; device < queues_.size(); ++device) take_next(schedule, device);
+  for (size_t device = 0; device < queues_.size(); ++device) {
+    // Numbers that no task has.
+    const uint64_t number = UINT64_MAX - device;
+    if (noise.device_deviation > 0) {
+      queues_[device].factor = std::exp(noise.device_deviation * bell(mixed(noise.seed, number)));
+    }
+    take_next(schedule, device);
+  }
   while (step(schedule)) {
   }
   return now_us_;

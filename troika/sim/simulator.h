@@ -25,7 +25,16 @@ struct Task {
   float late_us = 0;      // the same, if it had to wait for another device
   float work_us = 0;      // at full speed
   float demand_gbps = 0;  // of the memory while it works at full speed
+  float arithmetic = 1;   // the part of its work that is bound by arithmetic: that has a clock
   float active_w = 0;     // above idle while it works
+};
+
+// A device while it runs tasks.
+struct DeviceRun {
+  double speed_among_others = 1;  // kept in arithmetic while another one works, too
+  double turbo_speed = 1;         // times as fast in arithmetic while the chip's turbo lasts
+  double turbo_power = 1;         // times the active power, meanwhile
+  double waiting_w = 0;           // while it has tasks left, but does not work
 };
 
 struct Schedule {
@@ -34,12 +43,9 @@ struct Schedule {
   std::vector<int32_t> waits;  // earlier tasks
   // GB/s that a set of devices reaches together, by mask; empty: as much as they ask for.
   std::vector<double> shared_gbps;
-  // The part of its speed that each device keeps while another one works, too; empty: all of it.
-  std::vector<double> speed_among_others;
-  double idle_w = 0;  // of the chip
-  // All devices work so many times as fast until the energy is spent.
-  double turbo_speed = 1;
-  double turbo_mj = 0;
+  std::vector<DeviceRun> runs;  // by device; empty: as by default
+  double idle_w = 0;            // of the chip
+  double turbo_mj = 0;          // that the chip draws until its turbo ends; 0: no turbo
 
   // Of a task that passed check().
   std::span<const int32_t> waits_of(const Task& task) const {
@@ -54,7 +60,8 @@ Status check(const Schedule& schedule);
 
 struct Noise {
   uint64_t seed = 0;
-  double deviation = 0;  // of the logarithm of a task's work; 0: none
+  double deviation = 0;         // of the logarithm of a task's work; 0: none
+  double device_deviation = 0;  // of the logarithm of a device's speed in the whole run
 };
 
 struct TaskTimes {
@@ -85,8 +92,11 @@ class Simulator {
     double until_us = 0;  // of kDelay and kStarting
     double left_us = 0;   // of kWorking, at full speed
     double demand_gbps = 0;
+    double arithmetic = 1;
     double active_w = 0;
-    double pace = 1;  // of kWorking, since the last event
+    double pace = 1;     // of kWorking, since the last event
+    double power_w = 0;  // above idle, since then
+    double factor = 1;   // of its work, from the noise
   };
 
   void prepare(const Schedule& schedule);
@@ -96,10 +106,12 @@ class Simulator {
   void begin_work(const Schedule& schedule, size_t device);
   void finish(const Schedule& schedule, size_t device);
   void set_paces(const Schedule& schedule);
-  void spend(const Schedule& schedule, double us);
+  void share_memory(const Schedule& schedule, size_t set, double demand_gbps);
+  void spend(double us);
   // Advances to the next event; false when nothing is left.
   bool step(const Schedule& schedule);
   double factor(int32_t task) const;
+  bool in_turbo() const { return turbo_left_mj_ > 0; }
 
   double now_us_ = 0;
   Noise noise_;
@@ -110,7 +122,8 @@ class Simulator {
   std::vector<double> busy_us_;
   std::vector<double> energy_mj_;
   double turbo_left_mj_ = 0;
-  double power_w_ = 0;  // of the chip, since the last event
+  double turbo_grain_mj_ = 0;  // less than it counts as nothing
+  double power_w_ = 0;         // of the chip, since the last event
 };
 
 }  // namespace troika::sim

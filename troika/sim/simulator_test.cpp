@@ -88,14 +88,18 @@ TEST(Simulator, BesideOthersADeviceKeepsPartOfItsSpeed) {
   Builder b(2);
   b.add(0, 10);
   b.add(1, 30);
-  b.schedule.speed_among_others = {0.5, 1};
+  b.schedule.runs.resize(2);
+  b.schedule.runs[0].speed_among_others = 0.5;
   Simulator simulator;
   // Half as fast as long as the other works, which ends at 30.
   EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 30);
   EXPECT_DOUBLE_EQ(simulator.times()[0].end_us, 20);
-  b.schedule.speed_among_others = {1, 0.5};
+  std::swap(b.schedule.runs[0], b.schedule.runs[1]);
   // Of 30 there are 5 done when the other ends, and 25 follow at full speed.
   EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 35);
+  // Memory has no clock: half of the work is as fast as before, so that 10 are 15 at this pace.
+  b.schedule.tasks[1].arithmetic = 0.5;
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 10 + (30 - 10 / 1.5));
 }
 
 TEST(Simulator, TurboEndsWithItsEnergyAndEnergyIsPowerTimesTime) {
@@ -105,7 +109,8 @@ TEST(Simulator, TurboEndsWithItsEnergyAndEnergyIsPowerTimesTime) {
   b.schedule.tasks[0].active_w = 3;
   b.schedule.tasks[1].active_w = 2;
   b.schedule.idle_w = 1;
-  b.schedule.turbo_speed = 2;
+  b.schedule.runs.resize(2);
+  for (DeviceRun& run : b.schedule.runs) run.turbo_speed = 2;
   b.schedule.turbo_mj = 5.5;
   Simulator simulator;
   // Twice as fast: the second ends after 250 us at 6 W; the other 4 mJ last 1000 us at 4 W. Then
@@ -113,6 +118,70 @@ TEST(Simulator, TurboEndsWithItsEnergyAndEnergyIsPowerTimesTime) {
   EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 1250 + 1500);
   EXPECT_NEAR(simulator.energy_mj()[0], 2.75 * 3, 1e-9);
   EXPECT_NEAR(simulator.energy_mj()[1], 0.25 * 2, 1e-9);
+  // With twice the power in turbo: 250 us at 11 W, then 2.75 mJ at 7 W.
+  for (DeviceRun& run : b.schedule.runs) run.turbo_power = 2;
+  const double turbo_us = 250 + 2.75 / 7 * 1e3;
+  EXPECT_NEAR(simulator.run(b.schedule), turbo_us + 4000 - 2 * turbo_us, 1e-9);
+}
+
+TEST(Simulator, WaitingHasAPowerOfItsOwnUntilTheLastTask) {
+  Builder b(2);
+  const int32_t first = b.add(0, 1000);
+  b.add(1, 500, {first});
+  b.schedule.tasks[1].active_w = 3;
+  b.schedule.tasks[1].start_us = 100;
+  b.schedule.runs.resize(2);
+  for (DeviceRun& run : b.schedule.runs) run.waiting_w = 0.5;
+  Simulator simulator;
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 1600);
+  EXPECT_DOUBLE_EQ(simulator.energy_mj()[0], 0);
+  EXPECT_DOUBLE_EQ(simulator.energy_mj()[1], 1.1 * 0.5 + 0.5 * 3);
+}
+
+// Whatever the turbo, the contention and the noise do: energy is the power of each task times the
+// time for which it ran.
+TEST(Simulator, EnergyIsThatOfTheTasksThatRan) {
+  std::mt19937 random(11);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Builder b(3);
+    for (int32_t i = 0; i < 60; ++i) {
+      std::vector<int32_t> waits;
+      if (i > 0 && random() % 2 == 0)
+        waits.push_back(static_cast<int32_t>(random() % static_cast<uint32_t>(i)));
+      b.add(static_cast<int32_t>(random() % 3), 1 + static_cast<float>(random() % 50), waits,
+            static_cast<float>(random() % 60));
+      b.schedule.tasks.back().active_w = static_cast<float>(random() % 5);
+      b.schedule.tasks.back().arithmetic = static_cast<float>(random() % 3) / 2;
+    }
+    b.schedule.shared_gbps = {0, 60, 60, 70, 60, 70, 70, 80};
+    b.schedule.runs.resize(3);
+    for (DeviceRun& run : b.schedule.runs) run.turbo_speed = 1.5;
+    for (DeviceRun& run : b.schedule.runs) run.speed_among_others = 0.8;
+    b.schedule.turbo_mj = 0.5;
+    ASSERT_TRUE(check(b.schedule).has_value());
+    Simulator simulator;
+    simulator.run(b.schedule, {seed, 0.2, 0.1});
+    std::vector<double> energy(3, 0);
+    for (size_t i = 0; i < b.schedule.tasks.size(); ++i) {
+      const Task& task = b.schedule.tasks[i];
+      const TaskTimes& times = simulator.times()[i];
+      energy[static_cast<size_t>(task.device)] +=
+          (times.end_us - times.start_us) * static_cast<double>(task.active_w) * 1e-3;
+    }
+    for (size_t d = 0; d < 3; ++d) EXPECT_NEAR(simulator.energy_mj()[d], energy[d], 1e-9);
+  }
+}
+
+TEST(Simulator, ADeviceCanBeSlowInAWholeRun) {
+  Builder b(2);
+  for (int i = 0; i < 8; ++i) b.add(i % 2, 10);
+  Simulator simulator;
+  const double us = simulator.run(b.schedule, {3, 0, 0.1});
+  EXPECT_NE(us, 40);
+  EXPECT_EQ(us, simulator.run(b.schedule, {3, 0, 0.1}));
+  const double first = simulator.times()[0].end_us;
+  EXPECT_DOUBLE_EQ(simulator.times()[2].end_us, 2 * first);
+  EXPECT_NE(simulator.times()[1].end_us, first);
 }
 
 TEST(Simulator, WhatCannotBeIsRefused) {
@@ -136,9 +205,19 @@ TEST(Simulator, WhatCannotBeIsRefused) {
   EXPECT_TRUE(refused([](Schedule& s) { s.shared_gbps.pop_back(); }));
   EXPECT_TRUE(refused([](Schedule& s) { s.shared_gbps[3] = 0; }));
   EXPECT_TRUE(refused([](Schedule& s) { s.tasks[0].active_w = -1; }));
-  EXPECT_TRUE(refused([](Schedule& s) { s.speed_among_others = {1}; }));
-  EXPECT_TRUE(refused([](Schedule& s) { s.speed_among_others = {1, 0}; }));
-  EXPECT_TRUE(refused([](Schedule& s) { s.turbo_speed = 0.5; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.tasks[0].arithmetic = 1.5F; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.runs.resize(1); }));
+  const auto bad_run = [&](double DeviceRun::*field, double value) {
+    return refused([&](Schedule& s) {
+      s.runs.resize(2);
+      s.runs[1].*field = value;
+    });
+  };
+  EXPECT_TRUE(bad_run(&DeviceRun::speed_among_others, 0));
+  EXPECT_TRUE(bad_run(&DeviceRun::turbo_speed, 0.5));
+  EXPECT_TRUE(bad_run(&DeviceRun::turbo_power, NAN));
+  EXPECT_TRUE(bad_run(&DeviceRun::waiting_w, -1));
+  EXPECT_TRUE(refused([](Schedule& s) { s.turbo_mj = -1; }));
   EXPECT_TRUE(refused([](Schedule& s) { s.idle_w = NAN; }));
   EXPECT_TRUE(refused([](Schedule& s) { s.n_devices = 0; }));
   EXPECT_TRUE(refused([](Schedule& s) { s.n_devices = 17; }));

@@ -11,6 +11,27 @@ double arithmetic_us(double operations, double tflops) { return operations / tfl
 
 int64_t padded(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile * tile; }
 
+double overhead_us(const Unit& unit) {
+  return unit.operator_overhead ? unit.operator_overhead->value : 0;
+}
+
+bool fits_cache(const Unit& unit, double bytes) {
+  return unit.cache && bytes <= 1e6 * unit.cache->size;
+}
+
+Work moved(const Unit& unit, double bytes) {
+  Work work;
+  work.overhead_us = overhead_us(unit);
+  if (fits_cache(unit, bytes)) {
+    work.memory_us = transfer_us(bytes, unit.cache->bandwidth);
+    return work;
+  }
+  work.bytes = bytes;
+  work.memory_us = transfer_us(bytes, unit.bandwidth);
+  return work;
+}
+
+// nullptr if none.
 const Path* path_for(const Unit& unit, const Product& product) {
   for (const Path& path : unit.paths) {
     const bool type =
@@ -63,7 +84,8 @@ std::optional<Work> product_work(const Unit& unit, const Product& product) {
   if (path == nullptr) return std::nullopt;
   const Tiles tiles = tiles_of(unit);
   Product padded_product = product;
-  padded_product.m = padded(product.m, tiles.rows);
+  padded_product.m =
+      padded(product.m, path->row_tile ? static_cast<int64_t>(path->row_tile->value) : tiles.rows);
   padded_product.n = padded(product.n, tiles.outputs);
   padded_product.k = padded(product.k, tiles.inputs);
   const auto n = static_cast<double>(padded_product.n);
@@ -77,9 +99,12 @@ std::optional<Work> product_work(const Unit& unit, const Product& product) {
   const double stream = path->stream ? transfer_us(weight_bytes, *path->stream) : 0;
   work.compute_us =
       std::max(arithmetic, stream) * shape_effect(unit, padded_product, product.weight_stationary);
-  work.bytes = weight_bytes + kActivationBytes * static_cast<double>(product.m) * (n + k);
+  const double activation_bytes = kActivationBytes * static_cast<double>(product.m) * (n + k);
+  work.bytes = weight_bytes + (fits_cache(unit, activation_bytes) ? 0 : activation_bytes);
   work.memory_us = transfer_us(work.bytes, unit.bandwidth);
   work.fixed_us = path->alone;
+  work.overhead_us = overhead_us(unit);
+  work.path = static_cast<int32_t>(path - unit.paths.data());
   work.integer = path->integer;
   return work;
 }
@@ -101,16 +126,13 @@ std::optional<Work> stored_product_work(const Unit& unit, const Product& product
 
 std::optional<Work> attention_work(const Unit& unit, double macs, double bytes) {
   if (!unit.attention_rate) return std::nullopt;
-  Work work = elementwise_work(unit, bytes);
+  Work work = moved(unit, bytes);
   work.compute_us = arithmetic_us(2 * macs, *unit.attention_rate);
   return work;
 }
 
 Work elementwise_work(const Unit& unit, double bytes) {
-  Work work;
-  work.bytes = bytes;
-  work.memory_us = transfer_us(bytes, unit.bandwidth);
-  return work;
+  return moved(unit, bytes * (unit.elementwise_traffic ? unit.elementwise_traffic->value : 1));
 }
 
 double build_us(const Unit& unit, int64_t rows) {

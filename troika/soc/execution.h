@@ -28,13 +28,16 @@ struct Product {
 
 // What a unit needs for a piece of work when nobody else uses the memory.
 struct Work {
-  double fixed_us = 0;    // on top if the work runs by itself
-  double compute_us = 0;  // by arithmetic and by taking weights in
-  double memory_us = 0;   // by moving `bytes` at the unit's own bandwidth
+  double fixed_us = 0;     // on top if the work runs by itself
+  double overhead_us = 0;  // on top in any case
+  double compute_us = 0;   // by arithmetic and by taking weights in
+  double memory_us = 0;    // by moving `bytes` at the unit's own bandwidth
   double bytes = 0;
   bool integer = false;  // activations are rounded to integers
+  int32_t path = -1;     // of the unit that a product takes; -1: no product
 
-  double work_us() const { return std::max(compute_us, memory_us); }
+  bool memory_bound() const { return memory_us >= compute_us; }
+  double work_us() const { return overhead_us + std::max(compute_us, memory_us); }
   // What it draws from the memory while it works.
   double demand_gbps() const { return work_us() > 0 ? bytes / work_us() * 1e-3 : 0; }
 };
@@ -55,7 +58,7 @@ std::array<std::string_view, 3> types_near(double weight_bits);
 std::optional<Work> stored_product_work(const Unit& unit, const Product& product);
 // nullopt if the unit has no attention.
 std::optional<Work> attention_work(const Unit& unit, double macs, double bytes);
-// Work that only moves bytes: norms, sums, copies.
+// Work that only moves bytes: norms, sums, copies. Bytes that it needs at least.
 Work elementwise_work(const Unit& unit, double bytes);
 // To build a graph for so many rows, us; 0 where none is needed.
 double build_us(const Unit& unit, int64_t rows);

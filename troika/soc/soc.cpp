@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "troika/soc/fields.h"
+#include "troika/soc/unit_fields.h"
 #include "troika/soc/validate.h"
 
 namespace troika::soc {
@@ -11,135 +12,10 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMaxSocBytes = size_t{1} << 20;
-constexpr size_t kMaxPaths = 16;
-constexpr size_t kMaxTypes = 16;
 constexpr size_t kMaxTogether = 32;
-constexpr size_t kMaxLengths = 64;
-
-// Wide enough for any chip, narrow enough that no cost overflows or divides by nothing.
-constexpr FigureRange kBandwidth{"GB/s", 0.001, 1e5};
-constexpr FigureRange kRate{"TFLOPS", 1e-6, 1e5};
-constexpr FigureRange kMicroseconds{"us", 0, 1e7};
-constexpr FigureRange kBuildBase{"ms", 0, 1e7};
-constexpr FigureRange kBuildPerToken{"ms/token", 0, 1e5};
-constexpr FigureRange kUnpack{"ns/weight", 0, 1e3};
-constexpr FigureRange kTokens{"tokens", 1, static_cast<double>(kMaxExtent), true};
-constexpr FigureRange kOutputs{"outputs", 1, 65536, true};
-constexpr FigureRange kInputs{"inputs", 1, static_cast<double>(kMaxExtent), true};
-constexpr FigureRange kTile{"elements", 1, 65536, true};
-constexpr FigureRange kTimes{"times", 0, 1e3};
-constexpr FigureRange kSpeed{"times", 1, 100};
-constexpr FigureRange kPart{"times", 0.01, 1};
-constexpr FigureRange kWatts{"W", 0, 1e4};
+constexpr size_t kMaxStacks = 8;
+constexpr FigureRange kBits{"bits", 0.5, 64};
 constexpr FigureRange kJoules{"J", 0, 1e9};
-
-Result<StaticGraphs> static_graphs_from(Fields fields) {
-  StaticGraphs graphs;
-  ASSIGN_OR_RETURN(graphs.tile, fields.figure("tile", kTile));
-  ASSIGN_OR_RETURN(graphs.standard_lengths,
-                   fields.figures("standard_lengths", kTokens, kMaxLengths));
-  ASSIGN_OR_RETURN(graphs.build_base, fields.figure("build_base", kBuildBase));
-  ASSIGN_OR_RETURN(graphs.build_per_token, fields.figure("build_per_token", kBuildPerToken));
-  ASSIGN_OR_RETURN(graphs.full_rate_inputs, fields.optional_figure("full_rate_inputs", kInputs));
-  ASSIGN_OR_RETURN(graphs.weight_stationary, fields.optional_figure("weight_stationary", kTimes));
-  RETURN_IF_ERROR(fields.finish());
-  return graphs;
-}
-
-Result<Quanta> quanta_from(Fields fields) {
-  Quanta quanta;
-  ASSIGN_OR_RETURN(quanta.tokens, fields.figure("tokens", kTokens));
-  ASSIGN_OR_RETURN(quanta.outputs, fields.figure("outputs", kOutputs));
-  ASSIGN_OR_RETURN(quanta.inputs, fields.figure("inputs", kInputs));
-  RETURN_IF_ERROR(fields.finish());
-  return quanta;
-}
-
-Result<Path> path_from(const json& value, const std::string& at) {
-  ASSIGN_OR_RETURN(Fields fields, Fields::of(value, at));
-  Path path;
-  ASSIGN_OR_RETURN(const json* types, fields.array("types", kMaxTypes));
-  for (size_t i = 0; i < types->size(); ++i) {
-    ASSIGN_OR_RETURN(std::string type,
-                     name_from((*types)[i], fmt::format("{}[{}]", fields.path("types"), i)));
-    path.types.push_back(std::move(type));
-  }
-  if (fields.has("integer")) {
-    ASSIGN_OR_RETURN(path.integer, fields.boolean("integer"));
-  }
-  if (fields.has("from_tokens")) {
-    ASSIGN_OR_RETURN(path.from_tokens, fields.integer("from_tokens", 1, kMaxExtent));
-  }
-  if (fields.has("to_tokens")) {
-    ASSIGN_OR_RETURN(path.to_tokens, fields.integer("to_tokens", path.from_tokens, kMaxExtent));
-  }
-  ASSIGN_OR_RETURN(path.rate, fields.figure("rate", kRate));
-  ASSIGN_OR_RETURN(path.stream, fields.optional_figure("stream", kBandwidth));
-  ASSIGN_OR_RETURN(path.unpack, fields.optional_figure("unpack", kUnpack));
-  ASSIGN_OR_RETURN(path.unpack_tokens, fields.optional_figure("unpack_tokens", kTokens));
-  ASSIGN_OR_RETURN(path.alone, fields.figure("alone", kMicroseconds));
-  RETURN_IF_ERROR(fields.finish());
-  return path;
-}
-
-Result<ActivePower> power_from(Fields fields) {
-  ActivePower power;
-  ASSIGN_OR_RETURN(power.compute, fields.figure("compute", kWatts));
-  ASSIGN_OR_RETURN(power.memory, fields.figure("memory", kWatts));
-  RETURN_IF_ERROR(fields.finish());
-  return power;
-}
-
-Result<Law> law_from(Fields& fields) {
-  ASSIGN_OR_RETURN(const std::string name, fields.choice("law", {"linear", "static", "quanta"}));
-  return name == "linear" ? Law::kLinear : name == "static" ? Law::kStatic : Law::kQuanta;
-}
-
-Status execution_from(Fields& fields, Unit& unit) {
-  ASSIGN_OR_RETURN(unit.law, law_from(fields));
-  // The block of another law would be an unknown field.
-  if (unit.law == Law::kStatic) {
-    ASSIGN_OR_RETURN(Fields graphs, fields.object("static_graphs"));
-    ASSIGN_OR_RETURN(unit.static_graphs, static_graphs_from(std::move(graphs)));
-  }
-  if (unit.law == Law::kQuanta) {
-    ASSIGN_OR_RETURN(Fields quanta, fields.object("quanta"));
-    ASSIGN_OR_RETURN(unit.quanta, quanta_from(std::move(quanta)));
-  }
-  if (!fields.has("paths")) return {};
-  ASSIGN_OR_RETURN(const json* paths, fields.array("paths", kMaxPaths));
-  for (size_t i = 0; i < paths->size(); ++i) {
-    ASSIGN_OR_RETURN(Path path,
-                     path_from((*paths)[i], fmt::format("{}[{}]", fields.path("paths"), i)));
-    unit.paths.push_back(std::move(path));
-  }
-  return {};
-}
-
-Result<Unit> unit_from(const json& value, const std::string& at) {
-  ASSIGN_OR_RETURN(Fields fields, Fields::of(value, at));
-  Unit unit;
-  ASSIGN_OR_RETURN(unit.name, fields.name("name"));
-  ASSIGN_OR_RETURN(const std::string kind, fields.choice("kind", {"cpu", "gpu", "npu"}));
-  unit.kind = kind == "cpu" ? UnitKind::kCpu : kind == "gpu" ? UnitKind::kGpu : UnitKind::kNpu;
-  ASSIGN_OR_RETURN(unit.description, fields.text("description"));
-  if (fields.has("only_products")) {
-    ASSIGN_OR_RETURN(unit.only_products, fields.boolean("only_products"));
-  }
-  ASSIGN_OR_RETURN(unit.bandwidth, fields.figure("bandwidth", kBandwidth));
-  RETURN_IF_ERROR(execution_from(fields, unit));
-  ASSIGN_OR_RETURN(unit.attention_rate, fields.optional_figure("attention_rate", kRate));
-  ASSIGN_OR_RETURN(unit.launch_queued, fields.figure("launch_queued", kMicroseconds));
-  ASSIGN_OR_RETURN(unit.launch_drained, fields.figure("launch_drained", kMicroseconds));
-  ASSIGN_OR_RETURN(unit.datapath_switch, fields.optional_figure("datapath_switch", kMicroseconds));
-  ASSIGN_OR_RETURN(unit.speed_among_others, fields.optional_figure("speed_among_others", kPart));
-  if (fields.has("power")) {
-    ASSIGN_OR_RETURN(Fields power, fields.object("power"));
-    ASSIGN_OR_RETURN(unit.power, power_from(std::move(power)));
-  }
-  RETURN_IF_ERROR(fields.finish());
-  return unit;
-}
 
 Result<Together> together_from(const json& value, const std::string& at) {
   ASSIGN_OR_RETURN(Fields fields, Fields::of(value, at));
@@ -168,22 +44,91 @@ Result<Memory> memory_from(Fields fields) {
       memory.together.push_back(std::move(together));
     }
   }
+  ASSIGN_OR_RETURN(memory.capacity, fields.optional_figure("capacity", kGigabytes));
   RETURN_IF_ERROR(fields.finish());
   return memory;
 }
 
+Result<Sync> sync_from(Fields fields) {
+  Sync sync;
+  ASSIGN_OR_RETURN(sync.fast, fields.figure("fast", kMicroseconds));
+  ASSIGN_OR_RETURN(sync.blocking, fields.figure("blocking", kMicroseconds));
+  RETURN_IF_ERROR(fields.finish());
+  return sync;
+}
+
+Result<std::optional<StoredWeights>> stored_weights_from(Fields& parent) {
+  constexpr const char* kKey = "stored_weights";
+  if (!parent.has(kKey)) return std::optional<StoredWeights>();
+  ASSIGN_OR_RETURN(Fields fields, parent.object(kKey));
+  StoredWeights weights;
+  ASSIGN_OR_RETURN(weights.bits, fields.figure("bits", kBits));
+  ASSIGN_OR_RETURN(weights.head_bits, fields.figure("head_bits", kBits));
+  RETURN_IF_ERROR(fields.finish());
+  return std::optional<StoredWeights>(std::move(weights));
+}
+
 Status chip_costs_from(Fields& root, Soc& soc) {
   ASSIGN_OR_RETURN(Fields sync, root.object("sync"));
-  ASSIGN_OR_RETURN(soc.sync.fast, sync.figure("fast", kMicroseconds));
-  ASSIGN_OR_RETURN(soc.sync.blocking, sync.figure("blocking", kMicroseconds));
-  RETURN_IF_ERROR(sync.finish());
+  ASSIGN_OR_RETURN(soc.sync, sync_from(std::move(sync)));
+  ASSIGN_OR_RETURN(soc.pass_overhead, root.optional_figure("pass_overhead", kMicroseconds));
+  ASSIGN_OR_RETURN(soc.stored_weights, stored_weights_from(root));
   ASSIGN_OR_RETURN(soc.idle_power, root.figure("idle_power", kWatts));
   if (!root.has("turbo")) return {};
   ASSIGN_OR_RETURN(Fields turbo, root.object("turbo"));
   soc.turbo.emplace();
   ASSIGN_OR_RETURN(soc.turbo->speed, turbo.figure("speed", kSpeed));
   ASSIGN_OR_RETURN(soc.turbo->budget, turbo.figure("budget", kJoules));
+  ASSIGN_OR_RETURN(soc.turbo->power, turbo.optional_figure("power", kSpeed));
   return turbo.finish();
+}
+
+// A name, or an object with facts of its own.
+Result<StackUnit> stack_unit_from(const json& value, const std::string& at) {
+  StackUnit unit;
+  if (value.is_object()) {
+    ASSIGN_OR_RETURN(unit.unit, unit_from(value, at));
+    unit.name = unit.unit->name;
+  } else {
+    ASSIGN_OR_RETURN(unit.name, name_from(value, at));
+  }
+  return unit;
+}
+
+Result<Stack> stack_from(const json& value, const std::string& at) {
+  ASSIGN_OR_RETURN(Fields fields, Fields::of(value, at));
+  Stack stack;
+  ASSIGN_OR_RETURN(stack.name, fields.name("name"));
+  ASSIGN_OR_RETURN(stack.description, fields.text("description"));
+  if (fields.has("sync")) {
+    ASSIGN_OR_RETURN(Fields sync, fields.object("sync"));
+    ASSIGN_OR_RETURN(stack.sync, sync_from(std::move(sync)));
+  }
+  ASSIGN_OR_RETURN(stack.pass_overhead, fields.optional_figure("pass_overhead", kMicroseconds));
+  ASSIGN_OR_RETURN(stack.stored_weights, stored_weights_from(fields));
+  ASSIGN_OR_RETURN(const json* units, fields.array("units", kMaxUnits));
+  for (size_t i = 0; i < units->size(); ++i) {
+    ASSIGN_OR_RETURN(StackUnit unit,
+                     stack_unit_from((*units)[i], fmt::format("{}[{}]", fields.path("units"), i)));
+    stack.units.push_back(std::move(unit));
+  }
+  RETURN_IF_ERROR(fields.finish());
+  return stack;
+}
+
+Status units_and_stacks_from(Fields& root, Soc& soc) {
+  ASSIGN_OR_RETURN(const json* units, root.array("units", kMaxUnits));
+  for (size_t i = 0; i < units->size(); ++i) {
+    ASSIGN_OR_RETURN(Unit unit, unit_from((*units)[i], fmt::format("soc.units[{}]", i)));
+    soc.units.push_back(std::move(unit));
+  }
+  if (!root.has("stacks")) return {};
+  ASSIGN_OR_RETURN(const json* stacks, root.array("stacks", kMaxStacks));
+  for (size_t i = 0; i < stacks->size(); ++i) {
+    ASSIGN_OR_RETURN(Stack stack, stack_from((*stacks)[i], fmt::format("soc.stacks[{}]", i)));
+    soc.stacks.push_back(std::move(stack));
+  }
+  return {};
 }
 
 }  // namespace
@@ -235,11 +180,7 @@ Result<Soc> from_json(std::string_view text) {
   ASSIGN_OR_RETURN(Fields memory, root.object("memory"));
   ASSIGN_OR_RETURN(soc.memory, memory_from(std::move(memory)));
   RETURN_IF_ERROR(chip_costs_from(root, soc));
-  ASSIGN_OR_RETURN(const json* units, root.array("units", kMaxUnits));
-  for (size_t i = 0; i < units->size(); ++i) {
-    ASSIGN_OR_RETURN(Unit unit, unit_from((*units)[i], fmt::format("soc.units[{}]", i)));
-    soc.units.push_back(std::move(unit));
-  }
+  RETURN_IF_ERROR(units_and_stacks_from(root, soc));
   RETURN_IF_ERROR(root.finish());
   RETURN_IF_ERROR(validate(soc));
   return soc;

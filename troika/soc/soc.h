@@ -57,7 +57,9 @@ struct Path {
   bool integer = false;            // activations are rounded to integers
   int64_t from_tokens = 1;
   int64_t to_tokens = 0;  // 0: no end
-  Figure rate;            // TFLOPS, two operations for a multiply-add
+  // Rows are padded to multiples of it, whatever the unit's law says.
+  std::optional<Figure> row_tile;
+  Figure rate;  // TFLOPS, two operations for a multiply-add
   // GB/s at which packed weights can be taken in, where that is less than the memory gives.
   std::optional<Figure> stream;
   // ns for each weight that is unpacked, once for up to `unpack_tokens` tokens; in proportion to
@@ -72,6 +74,14 @@ struct Path {
 struct ActivePower {
   Figure compute;  // W, when bound by arithmetic
   Figure memory;   // W, when bound by memory
+  // W, while it has work that waits or is being launched.
+  std::optional<Figure> waiting;
+};
+
+// A cache that relieves the memory: activations of an operator that fit stay there.
+struct Cache {
+  Figure size;       // MB
+  Figure bandwidth;  // GB/s
 };
 
 struct Unit {
@@ -84,12 +94,23 @@ struct Unit {
   Law law = Law::kLinear;
   std::optional<StaticGraphs> static_graphs;
   std::optional<Quanta> quanta;
-  std::optional<Figure> attention_rate;   // TFLOPS
-  Figure launch_queued;                   // us to submit to a queue that is not empty
-  Figure launch_drained;                  // us to submit to one that is
-  std::optional<Figure> datapath_switch;  // us between tasks on different paths
-  // The part of its speed that it keeps while another unit works: shared power and caches.
+  std::optional<Figure> attention_rate;  // TFLOPS
+  std::optional<Cache> cache;
+  std::optional<Figure> elementwise_traffic;  // times the bytes that norms and sums need at least
+  std::optional<Figure> operator_overhead;    // us on top of each operator
+  Figure launch_queued;                       // us to submit to a queue that is not empty
+  Figure launch_drained;                      // us to submit to one that is
+  // The part of its work by which a task is longer whose queue had run dry: it waited for another
+  // unit.
+  std::optional<Figure> drained_stall;
+  std::optional<Figure> queue_depth;      // tasks that are submitted ahead; none: all
+  std::optional<Figure> datapath_switch;  // us between products on different paths
+  std::optional<Figure> weights_switch;   // us between products of different weights on one path
+  // The part of its speed in arithmetic that it keeps while another unit works: shared power.
   std::optional<Figure> speed_among_others;
+  std::optional<Figure> turbo_speed;     // in arithmetic, instead of the chip's
+  std::optional<Figure> session_memory;  // GB of weights in one session of its driver
+  std::optional<Figure> sessions;        // that there can be; none: one
   std::optional<ActivePower> power;
 };
 
@@ -103,6 +124,7 @@ struct Memory {
   Figure peak;       // GB/s
   Figure reachable;  // GB/s, by all units together
   std::vector<Together> together;
+  std::optional<Figure> capacity;  // GB
 };
 
 // What it costs to join the work of two units.
@@ -113,8 +135,31 @@ struct Sync {
 
 // Above the sustained speed until an amount of energy is spent.
 struct Turbo {
-  Figure speed;   // times the sustained speed
-  Figure budget;  // J
+  Figure speed;                 // times the sustained speed in arithmetic
+  Figure budget;                // J that the whole chip draws until it ends
+  std::optional<Figure> power;  // times the active power; none: as the speed
+};
+
+// What the software stores for each weight, scales included.
+struct StoredWeights {
+  Figure bits;
+  Figure head_bits;  // of the head
+};
+
+// Of a stack: a unit of the chip as it is, or with other facts.
+struct StackUnit {
+  std::string name;
+  std::optional<Unit> unit;
+};
+
+// Other software on the same chip: what differs, and the units that it drives.
+struct Stack {
+  std::string name;
+  std::string description;
+  std::optional<Sync> sync;
+  std::optional<Figure> pass_overhead;
+  std::optional<StoredWeights> stored_weights;
+  std::vector<StackUnit> units;
 };
 
 struct Soc {
@@ -123,9 +168,12 @@ struct Soc {
   std::string stack;  // the software whose speeds these are
   Memory memory;
   Sync sync;
+  std::optional<Figure> pass_overhead;  // us before and after the work of a pass
+  std::optional<StoredWeights> stored_weights;
   Figure idle_power;  // W
   std::optional<Turbo> turbo;
   std::vector<Unit> units;
+  std::vector<Stack> stacks;  // others than `stack`
 
   // nullopt if there is none of this name.
   std::optional<size_t> unit(std::string_view unit_name) const;
@@ -135,5 +183,8 @@ struct Soc {
 // memory. kUnsupported for another version.
 Result<Soc> from_json(std::string_view text);
 std::string to_json(const Soc& soc);
+
+// The chip under one of its stacks; "default" is the description's own. kNotFound listing them.
+Result<Soc> with_stack(const Soc& soc, std::string_view stack);
 
 }  // namespace troika::soc

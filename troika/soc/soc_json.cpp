@@ -24,6 +24,7 @@ Json path_json(const Path& path) {
   if (path.integer) object["integer"] = true;
   if (path.from_tokens > 1) object["from_tokens"] = path.from_tokens;
   if (path.to_tokens > 0) object["to_tokens"] = path.to_tokens;
+  add(object, "row_tile", path.row_tile, "tokens");
   object["rate"] = figure(path.rate, "TFLOPS");
   add(object, "stream", path.stream, "GB/s");
   add(object, "unpack", path.unpack, "ns/weight");
@@ -60,13 +61,47 @@ Json unit_json(const Unit& unit) {
   }
   for (const Path& path : unit.paths) object["paths"].push_back(path_json(path));
   add(object, "attention_rate", unit.attention_rate, "TFLOPS");
+  if (unit.cache) {
+    object["cache"] = {{"size", figure(unit.cache->size, "MB")},
+                       {"bandwidth", figure(unit.cache->bandwidth, "GB/s")}};
+  }
+  add(object, "elementwise_traffic", unit.elementwise_traffic, "times");
+  add(object, "operator_overhead", unit.operator_overhead, "us");
   object["launch_queued"] = figure(unit.launch_queued, "us");
   object["launch_drained"] = figure(unit.launch_drained, "us");
+  add(object, "drained_stall", unit.drained_stall, "times");
+  add(object, "queue_depth", unit.queue_depth, "tasks");
   add(object, "datapath_switch", unit.datapath_switch, "us");
+  add(object, "weights_switch", unit.weights_switch, "us");
   add(object, "speed_among_others", unit.speed_among_others, "times");
+  add(object, "turbo_speed", unit.turbo_speed, "times");
+  add(object, "session_memory", unit.session_memory, "GB");
+  add(object, "sessions", unit.sessions, "sessions");
   if (unit.power) {
     object["power"] = {{"compute", figure(unit.power->compute, "W")},
                        {"memory", figure(unit.power->memory, "W")}};
+    add(object["power"], "waiting", unit.power->waiting, "W");
+  }
+  return object;
+}
+
+Json sync_json(const Sync& sync) {
+  return {{"fast", figure(sync.fast, "us")}, {"blocking", figure(sync.blocking, "us")}};
+}
+
+void add(Json& object, const std::optional<StoredWeights>& weights) {
+  if (!weights) return;
+  object["stored_weights"] = {{"bits", figure(weights->bits, "bits")},
+                              {"head_bits", figure(weights->head_bits, "bits")}};
+}
+
+Json stack_json(const Stack& stack) {
+  Json object = {{"name", stack.name}, {"description", stack.description}};
+  if (stack.sync) object["sync"] = sync_json(*stack.sync);
+  add(object, "pass_overhead", stack.pass_overhead, "us");
+  add(object, stack.stored_weights);
+  for (const StackUnit& unit : stack.units) {
+    object["units"].push_back(unit.unit ? unit_json(*unit.unit) : Json(unit.name));
   }
   return object;
 }
@@ -85,14 +120,18 @@ std::string to_json(const Soc& soc) {
     memory["together"].push_back(
         {{"units", together.units}, {"bandwidth", figure(together.bandwidth, "GB/s")}});
   }
-  object["sync"] = {{"fast", figure(soc.sync.fast, "us")},
-                    {"blocking", figure(soc.sync.blocking, "us")}};
+  add(memory, "capacity", soc.memory.capacity, "GB");
+  object["sync"] = sync_json(soc.sync);
+  add(object, "pass_overhead", soc.pass_overhead, "us");
+  add(object, soc.stored_weights);
   object["idle_power"] = figure(soc.idle_power, "W");
   if (soc.turbo) {
     object["turbo"] = {{"speed", figure(soc.turbo->speed, "times")},
                        {"budget", figure(soc.turbo->budget, "J")}};
+    add(object["turbo"], "power", soc.turbo->power, "times");
   }
   for (const Unit& unit : soc.units) object["units"].push_back(unit_json(unit));
+  for (const Stack& stack : soc.stacks) object["stacks"].push_back(stack_json(stack));
   return object.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

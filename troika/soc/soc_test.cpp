@@ -9,6 +9,7 @@
 #include "tests/repository.h"
 #include "troika/soc/bandwidth.h"
 #include "troika/soc/catalogue.h"
+#include "troika/soc/execution.h"
 
 namespace troika::soc {
 namespace {
@@ -21,6 +22,46 @@ json description(const std::string& name = "snapdragon-8-gen-3") {
   }
   ADD_FAILURE() << name;
   return {};
+}
+
+Figure number(double value) { return {value, FigureKind::kFitted, ""}; }
+
+json figure(double value, const char* unit) {
+  return {{"value", value}, {"unit", unit}, {"kind", "fitted"}, {"source", "for the test"}};
+}
+
+// With every field that a description may have.
+json full_description() {
+  json soc = description();
+  soc["memory"]["capacity"] = figure(16, "GB");
+  soc["pass_overhead"] = figure(500, "us");
+  soc["stored_weights"] = {{"bits", figure(4.25, "bits")}, {"head_bits", figure(16, "bits")}};
+  soc["turbo"] = {
+      {"speed", figure(1.5, "times")}, {"budget", figure(20, "J")}, {"power", figure(2, "times")}};
+  json& gpu = soc["units"][1];
+  gpu["cache"] = {{"size", figure(12, "MB")}, {"bandwidth", figure(200, "GB/s")}};
+  gpu["elementwise_traffic"] = figure(1.3, "times");
+  gpu["operator_overhead"] = figure(3, "us");
+  gpu["speed_among_others"] = figure(0.8, "times");
+  gpu["turbo_speed"] = figure(1.2, "times");
+  gpu["power"]["waiting"] = figure(0.4, "W");
+  gpu["paths"][0]["row_tile"] = figure(128, "tokens");
+  json& npu = soc["units"][2];
+  npu["drained_stall"] = figure(0.2, "times");
+  npu["queue_depth"] = figure(4, "tasks");
+  npu["datapath_switch"] = figure(100, "us");
+  npu["weights_switch"] = figure(5, "us");
+  npu["session_memory"] = figure(3.5, "GB");
+  npu["sessions"] = figure(4, "sessions");
+  json slow_gpu = gpu;
+  slow_gpu["paths"][0]["rate"]["value"] = 0.5;
+  soc["stacks"] = {{{"name", "plain"},
+                    {"description", "other software, on the GPU alone"},
+                    {"sync", soc["sync"]},
+                    {"pass_overhead", figure(700, "us")},
+                    {"stored_weights", soc["stored_weights"]},
+                    {"units", {"cpu", slow_gpu}}}};
+  return soc;
 }
 
 std::string refusal(const json& value) {
@@ -43,6 +84,77 @@ TEST(Soc, EveryDescriptionReadsAndIsTheSameWhenWrittenAndReadAgain) {
   }
 }
 
+TEST(Soc, EveryOptionalFieldIsReadAndWritten) {
+  const json whole = full_description();
+  const auto soc = from_json(whole.dump());
+  ASSERT_TRUE(soc.has_value()) << soc.error().message;
+  EXPECT_EQ(json::parse(to_json(*soc)), whole);
+  EXPECT_EQ(soc->memory.capacity->value, 16);
+  EXPECT_EQ(soc->stored_weights->head_bits.value, 16);
+  EXPECT_EQ(soc->turbo->power->value, 2);
+  EXPECT_EQ(soc->units[1].cache->size.value, 12);
+  EXPECT_EQ(soc->units[1].paths[0].row_tile->value, 128);
+  EXPECT_EQ(soc->units[2].queue_depth->value, 4);
+}
+
+TEST(Soc, AStackHasItsOwnUnitsAndFacts) {
+  const auto soc = from_json(full_description().dump());
+  ASSERT_TRUE(soc.has_value());
+  const auto plain = with_stack(*soc, "plain");
+  ASSERT_TRUE(plain.has_value());
+  ASSERT_EQ(plain->units.size(), 2u);
+  EXPECT_EQ(plain->stack, "other software, on the GPU alone");
+  EXPECT_EQ(plain->units[0].name, "cpu");
+  EXPECT_EQ(plain->units[1].paths[0].rate.value, 0.5);
+  EXPECT_EQ(plain->pass_overhead->value, 700);
+  EXPECT_TRUE(plain->memory.together.empty());  // of GPU and NPU
+  EXPECT_TRUE(from_json(to_json(*plain)).has_value());
+  EXPECT_EQ(to_json(*with_stack(*soc, "default")), to_json(*soc));
+  const auto none = with_stack(*soc, "vulkan");
+  ASSERT_FALSE(none.has_value());
+  EXPECT_NE(none.error().message.find("stacks: default, plain"), std::string::npos);
+}
+
+TEST(Execution, ARowTileOfAPathAndTheOverheadCount) {
+  Unit unit;
+  unit.bandwidth.value = 100;
+  Path path;
+  path.types = {"w4a16"};
+  path.rate.value = 1;
+  unit.paths = {path};
+  const Product product{129, 1024, 1024, "w4a16", 4, false};
+  const auto plain = product_work(unit, product);
+  unit.paths[0].row_tile = number(128);
+  unit.operator_overhead = number(9);
+  const auto tiled = product_work(unit, product);
+  EXPECT_DOUBLE_EQ(tiled->compute_us, plain->compute_us * 256 / 129);
+  EXPECT_DOUBLE_EQ(tiled->work_us(), 9 + tiled->compute_us);
+  EXPECT_EQ(tiled->path, 0);
+  EXPECT_DOUBLE_EQ(elementwise_work(unit, 1e6).work_us(), 9 + 10);
+}
+
+TEST(Execution, WhatFitsTheCacheDoesNotReachTheMemory) {
+  Unit unit;
+  unit.bandwidth.value = 100;
+  unit.elementwise_traffic = number(2);
+  unit.attention_rate = number(1);
+  unit.cache = Cache{number(1), number(400)};
+  Path path;
+  path.types = {"w4a16"};
+  path.rate.value = 1;
+  unit.paths = {path};
+  // 0.8 MB of traffic fit, 1.2 MB do not.
+  EXPECT_DOUBLE_EQ(elementwise_work(unit, 4e5).work_us(), 2);
+  EXPECT_DOUBLE_EQ(elementwise_work(unit, 4e5).bytes, 0);
+  EXPECT_DOUBLE_EQ(elementwise_work(unit, 6e5).work_us(), 12);
+  EXPECT_DOUBLE_EQ(elementwise_work(unit, 6e5).bytes, 1.2e6);
+  EXPECT_DOUBLE_EQ(attention_work(unit, 0, 6e5)->bytes, 0);  // without that traffic
+  Product product{100, 1000, 1000, "w4a16", 4, false};
+  EXPECT_DOUBLE_EQ(product_work(unit, product)->bytes, 5e5);
+  product.m = 1000;
+  EXPECT_DOUBLE_EQ(product_work(unit, product)->bytes, 5e5 + 4e6);
+}
+
 TEST(Soc, AnUnknownChipIsNotFoundAndTheErrorListsTheKnown) {
   const auto soc = find("z80");
   ASSERT_FALSE(soc.has_value());
@@ -63,7 +175,7 @@ void collect_figures(const json& value, const json::json_pointer& at,
 }
 
 TEST(Soc, EveryFigureNeedsUnitKindAndSourceAndBounds) {
-  const json whole = description();
+  const json whole = full_description();
   std::vector<json::json_pointer> figures;
   collect_figures(whole, json::json_pointer(), figures);
   ASSERT_GT(figures.size(), 30u);
@@ -115,11 +227,22 @@ TEST(Soc, ErrorsNameThePathOfTheField) {
       {"/units/2/paths/1/types/0", "w3", "soc.units[2].paths[1].types[0] is \"w3\", not w4a16"},
       {"/units/2/static_graphs/tile/value", 0.5, "tile.value is 0.5, not a whole number"},
       {"/units/2/static_graphs/standard_lengths/values/1", 64, "values[1] is 64, not above"},
+      {"/units/1/cache/bandwidth/value", 20, "soc.units[1].cache.bandwidth is 20 GB/s, less than"},
+      {"/units/2/paths/0/stream/value", 43, "soc.units[2].paths[0].stream is 43 GB/s, more than"},
+      {"/units/1/sessions", figure(2, "sessions"), "soc.units[1].sessions needs"},
+      {"/stacks/0/units/0", "dsp", "soc.stacks[0].units[0]: no unit is called dsp"},
+      {"/stacks/0/units/0", "gpu", "soc.stacks[0].units[1] is gpu, as another one"},
+      {"/stacks/0/units", json::array({"cpu"}), "soc.stacks[0].units has no unit with paths"},
+      {"/stacks/0/units/0", 3, "soc.stacks[0].units[0] is 3, not a name"},
+      {"/stacks/0/name", "default", "soc.stacks[0].name is default, as of another stack"},
+      {"/stacks/0/units/1/bandwidth/value", 62, "soc.stacks[0].units[1].bandwidth is 62 GB/s"},
+      {"/stacks/0/sync/fast/value", 500, "soc.stacks[0].sync.fast is 500 us, more than"},
+      {"/stacks/0/memory", 1, "soc.stacks[0] has an unknown field \"memory\""},
       {"/units", json::array(), "soc.units is not an array of 1 to 8 entries"},
       {"/units/1/description", "caf\xc3\xa9", "soc.units[1].description is"},
   };
   for (const Case& c : cases) {
-    json broken = description();
+    json broken = full_description();
     broken[json::json_pointer(c.pointer)] = c.value;
     EXPECT_NE(refusal(broken).find(c.message), std::string::npos)
         << c.pointer << ": " << refusal(broken);
@@ -190,6 +313,7 @@ TEST(Soc, TheSchemaAllowsTheDescriptions) {
   for (const Description& entry : descriptions()) {
     check_schema(schema, schema, json::parse(*entry.json), std::string(entry.name));
   }
+  check_schema(schema, schema, full_description(), "full");
 }
 
 TEST(SharedBandwidth, GivesWhatIsListedAndNeverMoreThanIsReachable) {

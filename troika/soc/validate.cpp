@@ -35,6 +35,11 @@ Status check_paths(const Unit& unit, const std::string& at) {
                         "w8a8 or w16a16",
                         at, i, t, path.types[t]);
     }
+    if (path.stream && *path.stream > unit.bandwidth) {
+      return make_error(ErrorCode::kInvalidData,
+                        "description: {}.paths[{}].stream is {} GB/s, more than {}.bandwidth, {}",
+                        at, i, path.stream->value, at, unit.bandwidth.value);
+    }
     if (path.unpack.has_value() != path.unpack_tokens.has_value()) {
       return make_error(ErrorCode::kInvalidData,
                         "description: {}.paths[{}] has one of unpack and unpack_tokens, but not "
@@ -51,6 +56,24 @@ Status check_paths(const Unit& unit, const std::string& at) {
   return {};
 }
 
+Status check_unit(const Unit& unit, const Memory& memory, const std::string& at) {
+  if (unit.bandwidth > memory.reachable) {
+    return make_error(ErrorCode::kInvalidData,
+                      "description: {}.bandwidth is {} GB/s, more than soc.memory.reachable, {}",
+                      at, unit.bandwidth.value, memory.reachable.value);
+  }
+  if (unit.cache && unit.cache->bandwidth < unit.bandwidth) {
+    return make_error(ErrorCode::kInvalidData,
+                      "description: {}.cache.bandwidth is {} GB/s, less than {}.bandwidth, {}", at,
+                      unit.cache->bandwidth.value, at, unit.bandwidth.value);
+  }
+  if (unit.sessions && !unit.session_memory) {
+    return make_error(ErrorCode::kInvalidData,
+                      "description: {}.sessions needs {}.session_memory beside it", at, at);
+  }
+  return check_paths(unit, at);
+}
+
 Status check_units(const Soc& soc) {
   std::set<std::string> names;
   bool computes = false;
@@ -61,16 +84,68 @@ Status check_units(const Soc& soc) {
       return make_error(ErrorCode::kInvalidData, "description: {}.name is {}, as of another unit",
                         at, unit.name);
     }
-    if (unit.bandwidth > soc.memory.reachable) {
-      return make_error(ErrorCode::kInvalidData,
-                        "description: {}.bandwidth is {} GB/s, more than soc.memory.reachable, {}",
-                        at, unit.bandwidth.value, soc.memory.reachable.value);
-    }
-    RETURN_IF_ERROR(check_paths(unit, at));
+    RETURN_IF_ERROR(check_unit(unit, soc.memory, at));
     computes = computes || !unit.paths.empty();
   }
   if (computes) return {};
   return make_error(ErrorCode::kInvalidData, "description: soc.units has no unit with paths");
+}
+
+// What several units reach together is no less than one of them alone.
+Status check_least(const Soc& soc, const Unit& unit, const std::string& at) {
+  for (const Together& together : soc.memory.together) {
+    const auto& names = together.units;
+    if (std::find(names.begin(), names.end(), unit.name) == names.end()) continue;
+    if (together.bandwidth >= unit.bandwidth) continue;
+    return make_error(ErrorCode::kInvalidData,
+                      "description: {}.bandwidth is {} GB/s, more than it reaches with others, {}",
+                      at, unit.bandwidth.value, together.bandwidth.value);
+  }
+  return {};
+}
+
+Status check_stack(const Soc& soc, const Stack& stack, const std::string& at) {
+  if (stack.sync && stack.sync->fast > stack.sync->blocking) {
+    return make_error(ErrorCode::kInvalidData,
+                      "description: {}.sync.fast is {} us, more than {}.sync.blocking, {}", at,
+                      stack.sync->fast.value, at, stack.sync->blocking.value);
+  }
+  std::set<std::string> names;
+  bool computes = false;
+  for (size_t i = 0; i < stack.units.size(); ++i) {
+    const StackUnit& one = stack.units[i];
+    const std::string place = fmt::format("{}.units[{}]", at, i);
+    const auto own = soc.unit(one.name);
+    if (!own) {
+      return make_error(ErrorCode::kInvalidData, "description: {}: no unit is called {}", place,
+                        one.name);
+    }
+    if (!names.insert(one.name).second) {
+      return make_error(ErrorCode::kInvalidData, "description: {} is {}, as another one", place,
+                        one.name);
+    }
+    const Unit& unit = one.unit ? *one.unit : soc.units[*own];
+    if (one.unit) {
+      RETURN_IF_ERROR(check_unit(unit, soc.memory, place));
+      RETURN_IF_ERROR(check_least(soc, unit, place));
+    }
+    computes = computes || !unit.paths.empty();
+  }
+  if (computes) return {};
+  return make_error(ErrorCode::kInvalidData, "description: {}.units has no unit with paths", at);
+}
+
+Status check_stacks(const Soc& soc) {
+  std::set<std::string> names = {"default"};
+  for (size_t i = 0; i < soc.stacks.size(); ++i) {
+    const std::string at = fmt::format("soc.stacks[{}]", i);
+    if (!names.insert(soc.stacks[i].name).second) {
+      return make_error(ErrorCode::kInvalidData, "description: {}.name is {}, as of another stack",
+                        at, soc.stacks[i].name);
+    }
+    RETURN_IF_ERROR(check_stack(soc, soc.stacks[i], at));
+  }
+  return {};
 }
 
 Status check_together(const Soc& soc) {
@@ -123,7 +198,8 @@ Status validate(const Soc& soc) {
                       soc.sync.fast.value, soc.sync.blocking.value);
   }
   RETURN_IF_ERROR(check_units(soc));
-  return check_together(soc);
+  RETURN_IF_ERROR(check_together(soc));
+  return check_stacks(soc);
 }
 
 }  // namespace troika::soc
