@@ -22,9 +22,7 @@ constexpr std::pair<WorkPart, double plan::DeviceRates::*> kDecodeParts[] = {
     {WorkPart::kMlp, &plan::DeviceRates::mlp},
     {WorkPart::kHead, &plan::DeviceRates::head}};
 
-double rate(const PartWork& work) {
-  return static_cast<double>(work.macs) / to_seconds(work.busy);
-}
+double rate(const PartWork& work) { return static_cast<double>(work.macs) / to_seconds(work.busy); }
 
 bool is_work(const PartWork& work) { return work.macs > 0 && work.busy > Duration::zero(); }
 
@@ -93,7 +91,7 @@ std::vector<plan::DeviceRates> learnt_rates(std::span<const SeenWork> seen,
   return rates;
 }
 
-double saved_by_balance(std::span<const SeenWork> seen) {
+Saved saved_by_balance(std::span<const SeenWork> seen) {
   Times decode;
   Times prefill;
   if (enough_decode(seen)) {
@@ -103,7 +101,14 @@ double saved_by_balance(std::span<const SeenWork> seen) {
     }
   }
   if (enough_prefill(seen)) prefill.add(seen, prefill_part, 0);
-  return std::max(decode.saved(), prefill.saved());
+  return {decode.saved(), prefill.saved()};
+}
+
+bool is_worthwhile(const Saved& saved, const std::optional<Saved>& tried) {
+  const auto worthwhile = [&](double Saved::*phase) {
+    return saved.*phase > kWorthwhile && (!tried || saved.*phase < (*tried).*phase / 2);
+  };
+  return worthwhile(&Saved::decode) || worthwhile(&Saved::prefill);
 }
 
 bool was_disturbed(Duration without_core, Duration time) {
@@ -132,13 +137,15 @@ Status Engine::balance() {
   s.learn_rates();
   std::vector<SeenWork> work;
   for (const auto& device : s.devices) work.push_back(s.seen[device->info().name]);
-  const double saved = saved_by_balance(work);
-  if (saved < kWorthwhile) return {};
+  const Saved saved = saved_by_balance(work);
+  if (!is_worthwhile(saved, s.tried)) return {};
+  s.tried = saved;
   s.retire_executor();
   RETURN_IF_ERROR(s.make_executor());
   if (s.options.note) {
-    s.options.note(fmt::format("rates: new shares by {} steps of decode, to save {:.0f} %: {}",
-                               work.front().decode_passes, 100 * saved, s.plan.reason));
+    s.options.note(
+        fmt::format("rates: new shares, to save {:.0f} % of decode and {:.0f} % of prefill: {}",
+                    100 * saved.decode, 100 * saved.prefill, s.plan.reason));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,10 +27,19 @@ struct SeenWork {
 std::vector<plan::DeviceRates> learnt_rates(std::span<const SeenWork> seen,
                                             std::span<const plan::DeviceRates> known);
 
-// Part (0 to 1) of the devices' time that shares by the rates seen would save: between two joins the
-// slowest device counts now, and then all end together. The greater of decode's and of prefill's;
-// 0 for a phase of which too little was seen.
-double saved_by_balance(std::span<const SeenWork> seen);
+// Parts (0 to 1) of the devices' time that shares by the rates seen would save: between two joins
+// the slowest device counts now, and then all end together. 0 for a phase of which too little was
+// seen.
+struct Saved {
+  double decode = 0;
+  double prefill = 0;
+};
+Saved saved_by_balance(std::span<const SeenWork> seen);
+
+// Whether new shares are worth compiling for: some phase saves more than a core's speed changes by
+// itself, and less than half of what `tried`, the last new shares, were to save in it. Shares
+// become whole heads, tiles and standard lengths, so that what is left may not be had.
+bool is_worthwhile(const Saved& saved, const std::optional<Saved>& tried);
 
 // Whether threads wanted a core in vain for so much of a time (a tenth) that its measurements say
 // little.

@@ -39,7 +39,8 @@ TEST(Balance, LearnsThePartsThatWereSeen) {
   EXPECT_EQ(learnt[0], (plan::DeviceRates{10, 1, 1, 300, 1}));
   EXPECT_EQ(learnt[1], (plan::DeviceRates{20, 2, 2, 200, 2}));
   // 800 at 500 a second take 1.6 s, not 2.
-  EXPECT_NEAR(saved_by_balance(seen), 0.2, 1e-12);
+  EXPECT_NEAR(saved_by_balance(seen).decode, 0.2, 1e-12);
+  EXPECT_EQ(saved_by_balance(seen).prefill, 0);
 }
 
 TEST(Balance, LearnsPrefillByItself) {
@@ -51,15 +52,17 @@ TEST(Balance, LearnsPrefillByItself) {
   EXPECT_NEAR(learnt[1].prefill, 1500, 1e-9);
   EXPECT_EQ(learnt[0].mlp, 1);
   // 1800 at 4500 a second take 0.4 s, not 0.6.
-  EXPECT_NEAR(saved_by_balance(seen), 1.0 / 3, 1e-12);
+  EXPECT_NEAR(saved_by_balance(seen).prefill, 1.0 / 3, 1e-12);
+  EXPECT_EQ(saved_by_balance(seen).decode, 0);
 }
 
 TEST(Balance, LearnsNothingFromLittle) {
   std::vector<SeenWork> seen = {decode_of(31, 600, 2s), decode_of(31, 200, 1s)};
   seen[0].prefill = seen[1].prefill = {900, 249ms};
   EXPECT_EQ(learnt_rates(seen, kKnown), kKnown);
-  EXPECT_EQ(saved_by_balance(seen), 0);
-  EXPECT_EQ(saved_by_balance({}), 0);
+  EXPECT_EQ(saved_by_balance(seen).decode, 0);
+  EXPECT_EQ(saved_by_balance(seen).prefill, 0);
+  EXPECT_EQ(saved_by_balance({}).decode, 0);
   EXPECT_TRUE(learnt_rates({}, {}).empty());
 }
 
@@ -70,7 +73,7 @@ TEST(Balance, LeavesAPartThatADeviceDidNothingOf) {
   const auto learnt = learnt_rates(seen, kKnown);
   EXPECT_EQ(learnt[0], (plan::DeviceRates{10, 1, 1, 1, 100}));
   EXPECT_EQ(learnt[1], (plan::DeviceRates{20, 2, 2, 2, 100}));
-  EXPECT_EQ(saved_by_balance(seen), 0);
+  EXPECT_EQ(saved_by_balance(seen).decode, 0);
 }
 
 TEST(Balance, AddsUpAnswers) {
@@ -91,6 +94,16 @@ TEST(Balance, OfATenthOfTheTimeOthersDisturb) {
   EXPECT_TRUE(was_disturbed(11ms, 100ms));
 }
 
+TEST(Balance, DoesNotTryAgainWhatCannotBeHad) {
+  EXPECT_TRUE(is_worthwhile({0.2, 0}, std::nullopt));
+  EXPECT_TRUE(is_worthwhile({0, 0.03}, std::nullopt));
+  EXPECT_FALSE(is_worthwhile({0.02, 0.02}, std::nullopt));
+  EXPECT_TRUE(is_worthwhile({0.04, 0.21}, Saved{0.2, 0.2}));
+  EXPECT_FALSE(is_worthwhile({0.18, 0.21}, Saved{0.2, 0.2}));
+  // A phase that was right before and is wrong now waits for the next engine.
+  EXPECT_FALSE(is_worthwhile({0.2, 0}, Saved{0.01, 0.2}));
+}
+
 class BalancedEngineTest : public ::testing::Test {
  protected:
   BalancedEngineTest() {
@@ -108,14 +121,13 @@ class BalancedEngineTest : public ::testing::Test {
   }
 
   std::unique_ptr<Engine> engine() const {
-    auto made = Engine::create(
-        *model::Model::load(*model::memory_source(bytes_), "tiny.gguf", {}), options_);
+    auto made = Engine::create(*model::Model::load(*model::memory_source(bytes_), "tiny.gguf", {}),
+                               options_);
     EXPECT_TRUE(made.has_value()) << made.error().message;
     return made ? std::move(*made) : nullptr;
   }
 
-  std::string folder_ =
-      (std::filesystem::temp_directory_path() / "troika-balance-XXXXXX").string();
+  std::string folder_ = (std::filesystem::temp_directory_path() / "troika-balance-XXXXXX").string();
   std::vector<std::byte> bytes_ = model::testing::TinyModel().bytes();
   std::vector<std::string> notes_;
   EngineOptions options_;
@@ -152,7 +164,7 @@ TEST_F(BalancedEngineTest, WrongSharesAreMendedAndRemembered) {
     ASSERT_TRUE(one->time_decode(64, 0).has_value());
     ASSERT_TRUE(one->balance().has_value());
     if (one->plan().reason.find("decode paired: cpu@0 25 %") != std::string::npos) continue;
-    EXPECT_THAT(notes_, Contains(HasSubstr("new shares by 64 steps of decode")));
+    EXPECT_THAT(notes_, Contains(HasSubstr("new shares, to save")));
     found = store.find(identity, 2)->rates;
     EXPECT_TRUE(one->time_decode(4, 0).has_value());  // on the new shares
   }
