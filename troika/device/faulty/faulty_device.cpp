@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
-#include <mutex>
-#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -13,6 +11,7 @@
 #include "troika/device/faulty/spoil.h"
 #include "troika/device/result_check.h"
 #include "troika/device/work_queue.h"
+#include "troika/device/wrapped.h"
 
 namespace troika::device::faulty {
 namespace {
@@ -44,7 +43,7 @@ class FaultyDevice final : public Device {
 
   const DeviceInfo& info() const override { return info_; }
   bool supports(const graph::Graph& graph, graph::OpId op) const override {
-    return wrapped_->supports(graph, op);
+    return wrapped_.supports(graph, op);
   }
 
   Result<std::unique_ptr<Kernel>> compile(const Program& program) override {
@@ -53,10 +52,9 @@ class FaultyDevice final : public Device {
     auto kernel = std::make_unique<FaultyKernel>();
     kernel->program = program;
     if (fault_.kind == FaultKind::kOutOfMemory) RETURN_IF_ERROR(hold_weights(*kernel));
-    const std::lock_guard lock(wrapped_mutex_);
     Program shared = program;
     shared.sole_device = false;  // results are looked at, and spoiled, here
-    ASSIGN_OR_RETURN(kernel->wrapped, wrapped_->compile(shared));
+    ASSIGN_OR_RETURN(kernel->wrapped, wrapped_.compile(shared));
     return kernel;
   }
 
@@ -69,38 +67,19 @@ class FaultyDevice final : public Device {
 
   TaskTimes times(const Fence& fence) const override { return queue_.times(fence); }
 
-  DeviceStats stats() const override {
-    DeviceStats stats = queue_.stats();
-    const std::lock_guard lock(wrapped_mutex_);
-    const DeviceStats inside = wrapped_->stats();
-    stats.copies = inside.copies;
-    stats.copy_bytes = inside.copy_bytes;
-    stats.cpu += inside.cpu;
-    stats.own_bytes = inside.own_bytes;
-    return stats;
-  }
+  DeviceStats stats() const override { return wrapped_.added_to(queue_.stats()); }
 
-  // The wrapped device first, for this one's worker waits for it.
   void abandon(Error reason) override {
-    {
-      const std::lock_guard lock(reason_mutex_);
-      if (!reason_) reason_ = reason;
-    }
-    wrapped_->abandon(reason);
+    wrapped_.abandon(reason);
     queue_.abandon(std::move(reason));
   }
   bool lost() const override { return gone_ || queue_.lost(); }
-  bool stuck() const override { return queue_.stuck() || wrapped_->stuck(); }
+  bool stuck() const override { return queue_.stuck() || wrapped_.stuck(); }
 
  private:
   tl::unexpected<Error> gone() const {
     return make_error(ErrorCode::kDeviceFailed, "device {} is gone: its driver no longer answers",
                       info_.name);
-  }
-
-  std::optional<Error> reason() const {
-    const std::lock_guard lock(reason_mutex_);
-    return reason_;
   }
 
   Status hold_weights(FaultyKernel& kernel) {
@@ -133,25 +112,15 @@ class FaultyDevice final : public Device {
     ++task_;
     if (fault_.kind == FaultKind::kHang && task_ >= fault_.task) sleep_for_ever();
     const TimePoint begin = clock_.now();
-    RETURN_IF_ERROR(run_wrapped(kernel, bindings));
+    RETURN_IF_ERROR(wrapped_.run(*kernel.wrapped, bindings));
     if (fault_.kind == FaultKind::kSlow) idle((clock_.now() - begin) * (fault_.factor - 1));
     spoil(kernel.program, bindings);
     return check_finite(info_.name, kernel.program, bindings);
   }
 
-  Status run_wrapped(const FaultyKernel& kernel, const Bindings& bindings) {
-    Result<Fence> fence = [&] {
-      const std::lock_guard lock(wrapped_mutex_);
-      return wrapped_->submit(*kernel.wrapped, bindings, {});
-    }();
-    const Status done = fence ? fence->wait() : Status(tl::unexpected(fence.error()));
-    if (done) return {};
-    return tl::unexpected(reason().value_or(done.error()));
-  }
-
   void idle(std::chrono::duration<double, Duration::period> time) {
     const TimePoint until = clock_.now() + std::chrono::duration_cast<Duration>(time);
-    for (TimePoint now = clock_.now(); now < until && !reason(); now = clock_.now()) {
+    for (TimePoint now = clock_.now(); now < until && !wrapped_.abandoned(); now = clock_.now()) {
       std::this_thread::sleep_for(std::min(until - now, kSleepSlice));
     }
   }
@@ -172,11 +141,7 @@ class FaultyDevice final : public Device {
   std::map<graph::WeightSlice, std::weak_ptr<const int64_t>> weights_;  // kOutOfMemory
   int64_t submitted_ = 0;
   std::atomic<bool> gone_{false};
-  mutable std::mutex reason_mutex_;
-  std::optional<Error> reason_;  // once abandoned
-  // The control thread compiles and asks while the worker submits.
-  mutable std::mutex wrapped_mutex_;
-  const std::unique_ptr<Device> wrapped_;
+  Wrapped wrapped_;
   // The worker's own.
   int64_t task_ = 0;
   bool planted_ = false;

@@ -1,13 +1,12 @@
 #include "troika/device/paced/paced_device.h"
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "troika/device/work_queue.h"
+#include "troika/device/wrapped.h"
 
 namespace troika::device::paced {
 namespace {
@@ -37,15 +36,14 @@ class PacedDevice final : public Device {
 
   const DeviceInfo& info() const override { return info_; }
   bool supports(const graph::Graph& graph, graph::OpId op) const override {
-    return wrapped_->supports(graph, op);
+    return wrapped_.supports(graph, op);
   }
 
   Result<std::unique_ptr<Kernel>> compile(const Program& program) override {
     RETURN_IF_ERROR(queue_.drain());
     auto kernel = std::make_unique<PacedKernel>();
     kernel->program = program;
-    const std::lock_guard lock(wrapped_mutex_);
-    ASSIGN_OR_RETURN(kernel->wrapped, wrapped_->compile(program));
+    ASSIGN_OR_RETURN(kernel->wrapped, wrapped_.compile(program));
     return kernel;
   }
 
@@ -55,42 +53,24 @@ class PacedDevice final : public Device {
   }
   TaskTimes times(const Fence& fence) const override { return queue_.times(fence); }
 
-  DeviceStats stats() const override {
-    DeviceStats stats = queue_.stats();
-    const std::lock_guard lock(wrapped_mutex_);
-    const DeviceStats inside = wrapped_->stats();
-    stats.copies = inside.copies;
-    stats.copy_bytes = inside.copy_bytes;
-    stats.own_bytes = inside.own_bytes;
-    return stats;
-  }
+  DeviceStats stats() const override { return wrapped_.added_to(queue_.stats()); }
 
-  // The wrapped device first, for this one's worker waits for it.
   void abandon(Error reason) override {
-    abandoned_ = true;
-    wrapped_->abandon(reason);
+    wrapped_.abandon(reason);
     queue_.abandon(std::move(reason));
   }
   bool lost() const override { return queue_.lost(); }
-  bool stuck() const override { return queue_.stuck() || wrapped_->stuck(); }
+  bool stuck() const override { return queue_.stuck() || wrapped_.stuck(); }
 
  private:
   Status run(const PacedKernel& kernel, const Bindings& bindings) {
     const TimePoint begin = clock_.now();
     ASSIGN_OR_RETURN(const double us,
                      program_us(options_.pace.unit, kernel.program, *bindings.batch));
-    if (options_.compute) RETURN_IF_ERROR(run_wrapped(kernel, bindings));
+    if (options_.compute) RETURN_IF_ERROR(wrapped_.run(*kernel.wrapped, bindings));
     const std::chrono::duration<double, std::micro> takes(us * options_.pace.stretch);
     pass_until(begin + options_.task_time + std::chrono::duration_cast<Duration>(takes));
     return {};
-  }
-
-  Status run_wrapped(const PacedKernel& kernel, const Bindings& bindings) {
-    Result<Fence> fence = [&] {
-      const std::lock_guard lock(wrapped_mutex_);
-      return wrapped_->submit(*kernel.wrapped, bindings, {});
-    }();
-    return fence ? fence->wait() : Status(tl::unexpected(fence.error()));
   }
 
   void pass_until(TimePoint until) {
@@ -98,7 +78,7 @@ class PacedDevice final : public Device {
       options_.sleep_until(until);
       return;
     }
-    for (TimePoint now = clock_.now(); now < until && !abandoned_; now = clock_.now()) {
+    for (TimePoint now = clock_.now(); now < until && !wrapped_.abandoned(); now = clock_.now()) {
       if (until - now > kWakeUp) {
         std::this_thread::sleep_for(std::min(until - now - kWakeUp, kSleepSlice));
       } else {
@@ -110,9 +90,7 @@ class PacedDevice final : public Device {
   const DeviceInfo info_;
   const PacedOptions options_;
   const Clock& clock_;
-  const std::unique_ptr<Device> wrapped_;
-  mutable std::mutex wrapped_mutex_;  // calls of compile, submit and stats on the wrapped device
-  std::atomic<bool> abandoned_{false};
+  Wrapped wrapped_;
   WorkQueue queue_;  // last: its worker uses all of the above
 };
 
