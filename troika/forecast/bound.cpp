@@ -60,74 +60,125 @@ double greatest(std::span<const DividedWork> works, std::vector<double>& prices,
   return std::max({at_a, at_b, at(0), at(left)});
 }
 
-// Products and attention of a pass with the work that each device needs for them.
+// What a device needs for a whole operator, alone and at the sustained clock.
+struct OnDevice {
+  double compute_us = HUGE_VAL;
+  double memory_us = HUGE_VAL;  // at its own bandwidth
+  double bytes = HUGE_VAL;      // that reach the memory
+};
+
+// How fast arithmetic is: turbo, and what is kept beside others.
+using Speeds = std::vector<double>;
+
+// The operators of a pass, equal ones together, with what each device needs for them.
 class PassWork {
  public:
   PassWork(const graph::Graph& graph, const cost::CostModel& cost, const PrefillWork& pass)
       : graph_(graph), cost_(cost), pass_(pass) {
-    keys_ = static_cast<double>(pass.depth) + (static_cast<double>(pass.rows) + 1) / 2;
-    for (size_t i = 0; i < graph.ops.size(); ++i) add(static_cast<graph::OpId>(i));
+    for (size_t i = 0; i < graph.ops.size(); ++i) {
+      const auto id = static_cast<graph::OpId>(i);
+      ++counts_[key_of(id)];
+    }
+    for (const auto& [key, count] : counts_) {
+      std::vector<OnDevice> on;
+      for (size_t device = 0; device < cost.devices().size(); ++device) {
+        on.push_back(on_device(device, key));
+      }
+      works_.push_back({static_cast<double>(count), std::move(on)});
+    }
   }
 
-  double bytes() const { return bytes_; }
+  // Of a set of devices; one for each of them in `speeds`.
+  std::vector<DividedWork> of(const std::vector<size_t>& devices, const Speeds& speeds) const {
+    std::vector<DividedWork> divided;
+    for (const Work& work : works_) {
+      DividedWork one;
+      for (size_t i = 0; i < devices.size(); ++i) {
+        const OnDevice& on = work.on[devices[i]];
+        one.us.push_back(work.count * std::max(on.compute_us / speeds[i], on.memory_us));
+      }
+      divided.push_back(std::move(one));
+    }
+    return divided;
+  }
 
-  // Of a set of devices, at the speeds that they keep beside each other.
-  std::vector<DividedWork> of(const std::vector<size_t>& devices) const {
-    std::vector<DividedWork> works;
-    for (const auto& [key, count] : products_) {
-      DividedWork work;
-      for (const size_t device : devices) {
-        work.us.push_back(product_us(device, key) * count / speed(device, devices));
-      }
-      works.push_back(std::move(work));
+  // The least that a set of devices moves.
+  double bytes(const std::vector<size_t>& devices) const {
+    double sum = 0;
+    for (const Work& work : works_) {
+      double least = HUGE_VAL;
+      for (const size_t device : devices) least = std::min(least, work.on[device].bytes);
+      sum += work.count * least;
     }
-    if (attention_macs_ > 0) {
-      DividedWork work;
-      for (const size_t device : devices) {
-        const auto estimate = cost_.attention(device, attention_macs_, 0);
-        work.us.push_back(estimate ? estimate->compute_us / speed(device, devices) : HUGE_VAL);
-      }
-      works.push_back(std::move(work));
-    }
-    return works;
+    return sum;
   }
 
  private:
-  using Key = std::tuple<int64_t, int64_t, int64_t, double>;  // m, n, k, bits
+  // Kind, rows, then of a product n and k, of attention heads' widths and group; bits of a weight
+  // or bytes that are moved.
+  using Key = std::tuple<OpKind, int64_t, int64_t, int64_t, double>;
+  struct Work {
+    double count = 0;
+    std::vector<OnDevice> on;
+  };
 
-  void add(graph::OpId id) {
-    const graph::Op& op = graph_.op(id);
-    const auto rows = static_cast<double>(pass_.rows);
-    if (op.kind == OpKind::kAttention) {
-      const auto width = static_cast<double>(op.heads.n_heads * op.heads.head_dim);
-      attention_macs_ += 2 * width * keys_ * rows;
-    } else if (op.kind == OpKind::kKvWrite) {
-      for (const graph::TensorId input : op.inputs) {
-        bytes_ += 2 * static_cast<double>(graph_.tensor(input).width) *
-                  (static_cast<double>(pass_.depth) + rows);
-      }
-    } else if (op.kind == OpKind::kMatMul) {
-      const int64_t n = graph_.tensor(op.output).width;
-      const int64_t k = graph_.tensor(op.inputs[0]).width;
-      const double weights = static_cast<double>(n) * static_cast<double>(k);
-      const double bits = pass_.weight_bits > 0
-                              ? pass_.weight_bits
-                              : 8 * static_cast<double>(graph::weight_bytes(graph_, id)) / weights;
-      const bool head = graph_.tensor(op.output).rows == graph::RowCount::kLogits;
-      products_[{head ? std::min(pass_.logit_rows, pass_.rows) : pass_.rows, n, k, bits}] += 1;
-      bytes_ += weights * bits / 8;
-    }
+  double element_bytes(graph::TensorId id) const {
+    return pass_.activation_bits > 0
+               ? pass_.activation_bits / 8
+               : static_cast<double>(graph::dtype_bytes(graph_.tensor(id).type));
   }
 
-  double speed(size_t device, const std::vector<size_t>& devices) const {
-    return devices.size() > 1 ? cost_.run_facts(device).speed_among_others : 1;
+  double moved_bytes(const graph::Op& op, int64_t rows) const {
+    const auto of = [&](graph::TensorId id) {
+      return static_cast<double>(graph_.tensor(id).width) * element_bytes(id) *
+             static_cast<double>(rows);
+    };
+    double bytes = of(op.output);
+    for (const graph::TensorId input : op.inputs) bytes += of(input);
+    return bytes;
+  }
+
+  Key key_of(graph::OpId id) const {
+    const graph::Op& op = graph_.op(id);
+    const bool head = op.stage == graph::Stage::kHead;
+    const int64_t rows = head ? std::min(pass_.logit_rows, pass_.rows) : pass_.rows;
+    if (op.kind == OpKind::kAttention) {
+      return {op.kind, rows, op.heads.n_heads * op.heads.head_dim, op.heads.group,
+              moved_bytes(op, rows)};
+    }
+    if (op.kind != OpKind::kMatMul) return {OpKind::kAdd, rows, 0, 0, moved_bytes(op, rows)};
+    const int64_t n = graph_.tensor(op.output).width;
+    const int64_t k = graph_.tensor(op.inputs[0]).width;
+    const double asked = head && pass_.head_bits > 0 ? pass_.head_bits : pass_.weight_bits;
+    const double bits = asked > 0 ? asked
+                                  : 8 * static_cast<double>(graph::weight_bytes(graph_, id)) /
+                                        (static_cast<double>(n) * static_cast<double>(k));
+    return {op.kind, rows, n, k, bits};
+  }
+
+  OnDevice on_device(size_t device, const Key& key) const {
+    const auto& [kind, rows, n, k, amount] = key;
+    if (kind == OpKind::kMatMul) return product(device, rows, n, k, amount);
+    if (kind == OpKind::kAttention) {
+      const double keys = static_cast<double>(pass_.depth) + (static_cast<double>(rows) + 1) / 2;
+      const auto width = static_cast<double>(n);
+      // Keys and values once, in 16 bits.
+      const double kv_bytes =
+          2 * 2 * width / static_cast<double>(k) * static_cast<double>(pass_.depth + rows);
+      const auto estimate =
+          cost_.attention(device, 2 * width * keys * static_cast<double>(rows), amount + kv_bytes);
+      if (!estimate) return {};
+      return {estimate->compute_us, estimate->memory_us, estimate->bytes};
+    }
+    if (cost_.devices()[device].only_products) return {};
+    const cost::Estimate estimate = cost_.elementwise(device, amount);
+    return {estimate.compute_us, estimate.memory_us, estimate.bytes};
   }
 
   // Without padding, in as many pieces of its inputs as suit the device.
-  double product_us(size_t device, const Key& key) const {
-    const auto [m, n, k, bits] = key;
+  OnDevice product(size_t device, int64_t m, int64_t n, int64_t k, double bits) const {
     const cost::DeviceFacts& facts = cost_.devices()[device];
-    double best = HUGE_VAL;
+    OnDevice best;
     for (int64_t pieces = 1; pieces <= 8 && k / pieces >= facts.k_tile; pieces *= 2) {
       cost::Product product;
       product.m = m;
@@ -138,8 +189,13 @@ class PassWork {
         product.type = type;
         const auto estimate = cost_.product(device, product);
         if (!estimate || (estimate->integer && !pass_.integer_activations)) continue;
-        best = std::min(
-            best, estimate->compute_us * unpadded(product, facts) * static_cast<double>(pieces));
+        const auto times = static_cast<double>(pieces);
+        const double compute_us = estimate->compute_us * unpadded(product, facts) * times;
+        // Results of pieces are added up where they are.
+        if (compute_us < best.compute_us) {
+          best = {compute_us, std::min(best.memory_us, estimate->memory_us * times),
+                  std::min(best.bytes, estimate->bytes * times)};
+        }
         break;
       }
     }
@@ -158,11 +214,30 @@ class PassWork {
   const graph::Graph& graph_;
   const cost::CostModel& cost_;
   const PrefillWork& pass_;
-  double keys_ = 0;
-  double bytes_ = 0;
-  double attention_macs_ = 0;
-  std::map<Key, double> products_;  // how many there are of each
+  std::map<Key, int64_t> counts_;
+  std::vector<Work> works_;
 };
+
+// Of a set whose devices all work: at turbo clocks until the turbo is spent, then at others.
+double devices_us(const PassWork& work, const cost::CostModel& cost,
+                  const std::vector<size_t>& devices) {
+  Speeds sustained;
+  Speeds turbo;
+  const cost::ChipFacts chip = cost.chip_facts();
+  double turbo_w = chip.idle_w;
+  for (const size_t device : devices) {
+    const cost::RunFacts facts = cost.run_facts(device);
+    sustained.push_back(devices.size() > 1 ? facts.speed_among_others : 1);
+    turbo.push_back(sustained.back() * facts.turbo_speed);
+    turbo_w += facts.turbo_power * std::min(facts.compute_w, facts.memory_w);
+  }
+  const double us = least_makespan_us(work.of(devices, sustained));
+  if (chip.turbo_mj <= 0 || !std::isfinite(us)) return us;
+  const double fast_us = least_makespan_us(work.of(devices, turbo));
+  const double lasts_us = turbo_w > 0 ? chip.turbo_mj / turbo_w * 1e3 : HUGE_VAL;
+  if (lasts_us >= fast_us) return fast_us;
+  return lasts_us + (1 - lasts_us / fast_us) * us;
+}
 
 }  // namespace
 
@@ -191,10 +266,10 @@ Result<Bound> prefill_bound(const graph::Graph& graph, const cost::CostModel& co
       if ((mask >> d & 1) != 0) devices.push_back(d);
     }
     if (devices.size() > kMostTogether) continue;
-    const double arithmetic_us = least_makespan_us(work.of(devices));
-    const double memory_us = work.bytes() / cost.shared_gbps(mask) * 1e-3;
-    const double us = std::max(arithmetic_us, memory_us);
-    if (us < bound.us) bound = {us, arithmetic_us, memory_us, devices};
+    const double work_us = devices_us(work, cost, devices);
+    const double memory_us = work.bytes(devices) / cost.shared_gbps(mask) * 1e-3;
+    const double us = std::max(work_us, memory_us);
+    if (us < bound.us) bound = {us, work_us, memory_us, devices};
   }
   if (std::isfinite(bound.us)) return bound;
   return make_error(ErrorCode::kUnsupported, "no devices of the chip have all operators of a pass");

@@ -1,7 +1,9 @@
 // The least time that a chip could need for a prefill: what every plan is held against.
 //
-// All work of the pass, attention included, with each operator freely divided among the devices
-// that support it; no launches, joins, padding or dependencies. Uses neither planner nor simulator.
+// All work of the pass, attention and norms included, with each operator freely divided among the
+// devices that support it, at the speed that each has alone and keeps beside the others; the memory
+// at what the set of devices reaches; no launches, joins, padding or dependencies. Uses neither
+// planner nor simulator: docs/simulator.md has the formulas.
 #pragma once
 
 #include <cstdint>
@@ -26,22 +28,24 @@ double least_makespan_us(std::span<const DividedWork> works);
 
 struct PrefillWork {
   int64_t rows = 1;
-  int64_t depth = 0;
+  int64_t depth = 0;  // tokens before the pass
   int64_t logit_rows = 1;
   double weight_bits = 0;            // stored for each weight; 0: as in the model's file
+  double head_bits = 0;              // the same of the head; 0: as of the others
+  double activation_bits = 0;        // of each element; 0: as in the graph
   bool integer_activations = false;  // devices may round activations
 };
 
 struct Bound {
   double us = 0;
-  double arithmetic_us = 0;     // of the best set of devices
+  double devices_us = 0;        // of the best set of devices, at its clocks
   double memory_us = 0;         // its bytes at what the set reaches
   std::vector<size_t> devices;  // the set
 };
 
-// The least over sets of devices of max(arithmetic, memory), each device at the speed that it keeps
-// beside others. Bytes are the weights and the keys and values, once. kUnsupported if no set has
-// all operators.
+// The least over sets of devices of max(devices_us, memory_us). While the chip's turbo lasts, which
+// it does no longer than if all of the set worked all the time, devices_us is at turbo clocks.
+// kUnsupported if no set has all operators.
 Result<Bound> prefill_bound(const graph::Graph& graph, const cost::CostModel& cost,
                             const PrefillWork& work);
 

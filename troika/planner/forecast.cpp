@@ -6,6 +6,7 @@
 #include "troika/planner/model_plan.h"
 #include "troika/planner/pass_costs.h"
 #include "troika/sim/operator_cost.h"
+#include "troika/sim/roofline_run.h"
 
 namespace troika::planner {
 namespace {
@@ -58,10 +59,10 @@ double build_us(const plan::TaskList& list, const cost::CostModel& cost) {
   return us;
 }
 
-void vary(const sim::Schedule& schedule, sim::Simulator& simulator, const PassRequest& request,
-          Forecast& forecast) {
+void vary(const sim::Schedule& schedule, const PassRequest& request, Forecast& forecast) {
   forecast.mean_us = forecast.p90_us = forecast.us;
-  if (request.variation.deviation <= 0 || request.variation.seeds < 1) return;
+  if (!request.variation.any()) return;
+  sim::Simulator simulator;
   std::vector<double> times;
   for (int32_t i = 0; i < request.variation.seeds; ++i) {
     times.push_back(forecast.fixed_us + simulator.run(schedule, variation_noise(request, i)));
@@ -69,6 +70,47 @@ void vary(const sim::Schedule& schedule, sim::Simulator& simulator, const PassRe
   const Forecast varied = mean_and_p90(times);
   forecast.mean_us = varied.mean_us;
   forecast.p90_us = varied.p90_us;
+}
+
+// Loads come at any moment of their periods: the mean over some of them.
+void run_beside_loads(sim::Schedule& schedule, const PassRequest& request,
+                      sim::Simulator& simulator, Forecast& forecast) {
+  constexpr int kMoments = 8;
+  schedule.loads = request.loads;
+  double us = 0;
+  std::vector<double> busy_us(schedule.n_devices, 0);
+  std::vector<double> energy_mj(schedule.n_devices, 0);
+  std::vector<int64_t> due(schedule.loads.size(), 0);
+  std::vector<int64_t> done(schedule.loads.size(), 0);
+  for (int moment = 0; moment < kMoments; ++moment) {
+    for (sim::Load& load : schedule.loads) load.first_us = load.period_us * moment / kMoments;
+    us += simulator.run(schedule) / kMoments;
+    for (size_t d = 0; d < schedule.n_devices; ++d) {
+      busy_us[d] += simulator.busy_us()[d] / kMoments;
+      energy_mj[d] += simulator.energy_mj()[d] / kMoments;
+    }
+    for (size_t i = 0; i < schedule.loads.size(); ++i) {
+      due[i] += simulator.loads()[i].due;
+      done[i] += simulator.loads()[i].done;
+    }
+  }
+  forecast.us = forecast.fixed_us + us;
+  forecast.busy_us = std::move(busy_us);
+  forecast.energy_mj = std::move(energy_mj);
+  forecast.idle_mj = forecast.us * schedule.idle_w * 1e-3;
+  for (size_t i = 0; i < due.size(); ++i) {
+    forecast.loads_done.push_back(
+        due[i] > 0 ? static_cast<double>(done[i]) / static_cast<double>(due[i]) : 1);
+  }
+}
+
+// `run` is a Simulator or a sibling.
+template <class Run>
+void run_pass(const sim::Schedule& schedule, Run& run, Forecast& forecast) {
+  forecast.us = forecast.fixed_us + run.run(schedule);
+  forecast.busy_us.assign(run.busy_us().begin(), run.busy_us().end());
+  forecast.energy_mj.assign(run.energy_mj().begin(), run.energy_mj().end());
+  forecast.idle_mj = forecast.us * schedule.idle_w * 1e-3;
 }
 
 }  // namespace
@@ -88,19 +130,33 @@ Result<Forecast> evaluate(const graph::Graph& graph, const cost::CostModel& cost
                    plan::lower(plan, bucket, graph, request.rows,
                                std::max<int64_t>(1, request.logit_rows), infos));
   const sim::LoweredOptions options = lowered_options(request, infos);
-  ASSIGN_OR_RETURN(const sim::Schedule schedule, sim::schedule_from(list, chain, options));
+  ASSIGN_OR_RETURN(sim::Schedule schedule, sim::schedule_from(list, chain, options));
+  if (request.turbo_mj) schedule.turbo_mj = *request.turbo_mj;
   sim::Simulator simulator;
+  sim::RooflineRun roofline;
+  const bool coarse = request.fidelity == Fidelity::kRoofline;
   Forecast forecast;
   if (request.build_graphs) forecast.build_us = build_us(list, cost);
   forecast.fixed_us = forecast.build_us + cost.chip_facts().pass_overhead_us;
-  forecast.us = forecast.fixed_us + simulator.run(schedule);
-  forecast.busy_us.assign(simulator.busy_us().begin(), simulator.busy_us().end());
+  if (coarse) {
+    run_pass(schedule, roofline, forecast);
+  } else if (!request.loads.empty()) {
+    for (const sim::Load& load : request.loads) {
+      if (load.device >= 0 && static_cast<size_t>(load.device) < infos.size()) continue;
+      return make_error(ErrorCode::kInvalidArgument, "a load on device {} of {}", load.device,
+                        infos.size());
+    }
+    run_beside_loads(schedule, request, simulator, forecast);
+  } else {
+    run_pass(schedule, simulator, forecast);
+  }
   forecast.weight_bytes = weight_bytes(list, infos.size(), options);
-  forecast.energy_mj.assign(simulator.energy_mj().begin(), simulator.energy_mj().end());
-  forecast.idle_mj = forecast.us * cost.chip_facts().idle_w * 1e-3;
   forecast.tasks = static_cast<int64_t>(list.tasks.size());
-  if (with_trace) forecast.trace = sim::trace_of(list, simulator, plan.devices, options);
-  vary(schedule, simulator, request, forecast);
+  if (with_trace) {
+    forecast.trace =
+        sim::trace_of(list, coarse ? roofline.times() : simulator.times(), plan.devices, options);
+  }
+  vary(schedule, request, forecast);
   return forecast;
 }
 

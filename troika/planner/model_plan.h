@@ -39,8 +39,17 @@ struct Budget {
 
 // How a schedule is judged: its time, or mean and 90th percentile of its times, half each.
 struct Variation {
-  double deviation = 0;  // of the logarithm of a task's time; 0: none
+  double deviation = 0;         // of the logarithm of a task's time; 0: none
+  double device_deviation = 0;  // of the logarithm of a device's speed in a whole run
   int32_t seeds = 8;
+
+  bool any() const { return (deviation > 0 || device_deviation > 0) && seeds > 0; }
+};
+
+// How closely evaluate() looks.
+enum class Fidelity {
+  kRoofline,   // nothing waits: sim::RooflineRun
+  kContended,  // everything that sim::Simulator knows
 };
 
 // A forward pass and what is wanted of it.
@@ -61,6 +70,12 @@ struct PassRequest {
   double activation_bits = 0;
   // Static devices build a graph for the very rows at once, and the pass waits for it.
   bool build_graphs = false;
+  Fidelity fidelity = Fidelity::kContended;  // of evaluate(); searches simulate
+  // What is left of the chip's turbo when the pass begins; nullopt: all of it.
+  std::optional<double> turbo_mj;
+  // Other programs' work beside what evaluate() runs; devices as in the cost model. Searches plan
+  // for the idle chip.
+  std::vector<sim::Load> loads;
   // Facts of the devices as opened, in the order of the cost model's; empty: from the cost model.
   std::vector<device::DeviceInfo> infos;
 };
@@ -76,6 +91,7 @@ struct Forecast {
   std::vector<int64_t> weight_bytes;  // of the slices of weights that the device reads
   std::vector<double> energy_mj;      // of each device, above idle
   double idle_mj = 0;                 // of the chip, all the time
+  std::vector<double> loads_done;  // by load: the part of what was due in the pass
   int64_t tasks = 0;
   std::optional<Trace> trace;  // if asked for
 

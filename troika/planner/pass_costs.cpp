@@ -63,7 +63,8 @@ sim::LoweredOptions lowered_options(const PassRequest& request,
 }
 
 sim::Noise variation_noise(const PassRequest& request, int32_t seed) {
-  return {request.budget.seed * 1000 + static_cast<uint64_t>(seed), request.variation.deviation};
+  return {request.budget.seed * 1000 + static_cast<uint64_t>(seed), request.variation.deviation,
+          request.variation.device_deviation};
 }
 
 Forecast mean_and_p90(std::vector<double>& times) {

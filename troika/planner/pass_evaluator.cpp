@@ -13,9 +13,10 @@ double PassEvaluator::score(const plan::RowsBucket& bucket) {
   ++evaluations_;
   const PassRequest& request = space_.request();
   if (!scheduler_.build(bucket, request.rows, schedule_)) return HUGE_VAL;
+  if (request.turbo_mj) schedule_.schedule.turbo_mj = *request.turbo_mj;
   const double us = simulator_.run(schedule_.schedule);
   const Variation& variation = request.variation;
-  if (variation.deviation <= 0 || variation.seeds < 1) return us;
+  if (!variation.any()) return us;
   varied_.clear();
   for (int32_t i = 0; i < variation.seeds; ++i) {
     varied_.push_back(noisy_.run(schedule_.schedule, variation_noise(request, i)));

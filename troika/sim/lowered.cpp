@@ -178,14 +178,14 @@ Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel
   return schedule;
 }
 
-Trace trace_of(const plan::TaskList& list, const Simulator& simulator,
+Trace trace_of(const plan::TaskList& list, std::span<const TaskTimes> all_times,
                std::span<const std::string> names, const LoweredOptions& options) {
   Trace trace;
   trace.simulated = true;
   for (const std::string& name : names) trace.devices.push_back({name, "simulated"});
   for (size_t i = 0; i < list.tasks.size(); ++i) {
     const plan::Task& task = list.tasks[i];
-    const TaskTimes& times = simulator.times()[i];
+    const TaskTimes& times = all_times[i];
     const Rows rows = rows_of(list, task, options);
     TraceEvent event;
     event.name = task.name;

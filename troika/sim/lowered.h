@@ -41,8 +41,8 @@ struct LoweredOptions {
 Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel& cost,
                                const LoweredOptions& options);
 
-// One pass, as in the last run of the simulator. `names` by Plan::devices.
-Trace trace_of(const plan::TaskList& list, const Simulator& simulator,
+// One pass, with the times of a run. `names` by Plan::devices.
+Trace trace_of(const plan::TaskList& list, std::span<const TaskTimes> times,
                std::span<const std::string> names, const LoweredOptions& options);
 
 }  // namespace troika::sim

@@ -111,7 +111,7 @@ TEST(Lowered, RandomPlansGiveSoundSchedulesAndTraces) {
     const auto schedule = schedule_from(*list, cost, options);
     ASSERT_TRUE(schedule.has_value()) << schedule.error().message;
     const double length = simulator.run(*schedule);
-    const Trace trace = trace_of(*list, simulator, plan.devices, options);
+    const Trace trace = trace_of(*list, simulator.times(), plan.devices, options);
     EXPECT_TRUE(trace.simulated);
     ASSERT_EQ(trace.events.size(), list->tasks.size());
     Duration last{};

@@ -47,6 +47,26 @@ Status check_runs(const Schedule& schedule) {
                     schedule.idle_w, schedule.turbo_mj);
 }
 
+Status check_loads(const Schedule& schedule) {
+  std::vector<bool> used(schedule.n_devices, false);
+  for (size_t i = 0; i < schedule.loads.size(); ++i) {
+    const Load& load = schedule.loads[i];
+    const bool times = load.period_us >= 1 && load.work_us > 0 && load.first_us >= 0 &&
+                       std::isfinite(load.period_us + load.work_us + load.first_us);
+    const bool known = load.device >= 0 && static_cast<size_t>(load.device) < schedule.n_devices;
+    const bool rest = load.demand_gbps >= 0 && load.active_w >= 0 && load.arithmetic >= 0 &&
+                      load.arithmetic <= 1 && std::isfinite(load.demand_gbps + load.active_w);
+    if (!times || !known || !rest || used[static_cast<size_t>(load.device)]) {
+      return make_error(ErrorCode::kInvalidData,
+                        "schedule: load {}: no such device, a second one on it, or a time, demand "
+                        "or power that cannot be",
+                        i);
+    }
+    used[static_cast<size_t>(load.device)] = true;
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check(const Schedule& schedule) {
@@ -65,6 +85,7 @@ Status check(const Schedule& schedule) {
                       schedule.shared_gbps[set]);
   }
   RETURN_IF_ERROR(check_runs(schedule));
+  RETURN_IF_ERROR(check_loads(schedule));
   for (size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
     const auto fail = [&](const char* what) {
@@ -104,6 +125,12 @@ void Simulator::prepare(const Schedule& schedule) {
   energy_mj_.assign(schedule.n_devices, 0);
   turbo_left_mj_ = schedule.turbo_mj;
   turbo_grain_mj_ = 1e-9 * schedule.turbo_mj;
+  load_times_.assign(schedule.loads.size(), {});
+  for (size_t i = 0; i < schedule.loads.size(); ++i) {
+    Queue& queue = queues_[static_cast<size_t>(schedule.loads[i].device)];
+    queue.load = static_cast<int32_t>(i);
+    queue.due_us = schedule.loads[i].first_us;
+  }
   order_.resize(n);
   done_.assign(n, 0);
   times_.resize(n);
@@ -140,13 +167,34 @@ bool Simulator::waits_done(const Schedule& schedule, const Task& task) const {
   return true;
 }
 
-bool Simulator::start_if_ready(const Schedule& schedule, size_t device) {
+// When the last of those that it waits for ended; 0 without any.
+double Simulator::last_wait_us(const Schedule& schedule, const Task& task) const {
+  double last = 0;
+  for (const int32_t other : schedule.waits_of(task)) {
+    last = std::max(last, times_[static_cast<size_t>(other)].end_us);
+  }
+  return last;
+}
+
+void Simulator::start_if_ready(const Schedule& schedule, size_t device) {
   Queue& queue = queues_[device];
-  if (queue.phase != Phase::kWaiting) return false;
+  const bool load_due = queue.load >= 0 && queue.due_us <= now_us_;
+  if (queue.phase == Phase::kDone && load_due) begin_load(schedule, device);
+  if (queue.phase != Phase::kWaiting) return;
   const Task& task = schedule.tasks[static_cast<size_t>(queue.task)];
-  if (!waits_done(schedule, task)) return false;
+  const bool ready = waits_done(schedule, task);
+  if (!ready) {
+    if (load_due) begin_load(schedule, device);
+    return;
+  }
+  const double last_us = last_wait_us(schedule, task);
+  queue.submitted_us = std::max(queue.submitted_us, last_us);
+  if (load_due && queue.due_us < queue.submitted_us) {
+    begin_load(schedule, device);
+    return;
+  }
   // until_us is when its turn, and its pause, were over.
-  const double start = task.start_us + (now_us_ > queue.until_us ? task.late_us : 0.0F);
+  const double start = task.start_us + (last_us > queue.until_us ? task.late_us : 0.0F);
   times_[static_cast<size_t>(queue.task)].start_us = now_us_;
   queue.until_us = now_us_ + start;
   if (start > 0) {
@@ -154,7 +202,48 @@ bool Simulator::start_if_ready(const Schedule& schedule, size_t device) {
   } else {
     begin_work(schedule, device);
   }
-  return true;
+}
+
+void Simulator::begin_load(const Schedule& schedule, size_t device) {
+  Queue& queue = queues_[device];
+  const Load& load = schedule.loads[static_cast<size_t>(queue.load)];
+  queue.resumed = queue.phase;
+  queue.phase = Phase::kWorking;
+  queue.runs_load = true;
+  queue.left_us = load.work_us;
+  queue.demand_gbps = load.demand_gbps;
+  queue.arithmetic = load.arithmetic;
+  queue.active_w = load.active_w;
+}
+
+void Simulator::finish_load(const Schedule& schedule, size_t device) {
+  Queue& queue = queues_[device];
+  const auto number = static_cast<size_t>(queue.load);
+  const double period_us = schedule.loads[number].period_us;
+  LoadTimes& times = load_times_[number];
+  ++times.done;
+  times.longest_us = std::max(times.longest_us, now_us_ - queue.due_us);
+  queue.due_us += period_us;
+  if (queue.due_us + period_us <= now_us_) {
+    queue.due_us += std::floor((now_us_ - queue.due_us) / period_us) * period_us;
+  }
+  queue.runs_load = false;
+  queue.phase = queue.resumed;
+}
+
+void Simulator::count_loads(const Schedule& schedule) {
+  for (size_t i = 0; i < schedule.loads.size(); ++i) {
+    const double us = now_us_ - schedule.loads[i].first_us - schedule.loads[i].work_us;
+    if (us < 0) continue;
+    load_times_[i].due = static_cast<int64_t>(std::floor(us / schedule.loads[i].period_us)) + 1;
+  }
+}
+
+bool Simulator::tasks_left() const {
+  return std::any_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
+    const Phase phase = queue.runs_load ? queue.resumed : queue.phase;
+    return phase != Phase::kDone;
+  });
 }
 
 void Simulator::begin_work(const Schedule& schedule, size_t device) {
@@ -169,6 +258,7 @@ void Simulator::begin_work(const Schedule& schedule, size_t device) {
 
 void Simulator::finish(const Schedule& schedule, size_t device) {
   Queue& queue = queues_[device];
+  if (queue.runs_load) return finish_load(schedule, device);
   TaskTimes& times = times_[static_cast<size_t>(queue.task)];
   times.end_us = now_us_;
   busy_us_[device] += now_us_ - times.start_us;
@@ -213,28 +303,36 @@ void Simulator::share_memory(const Schedule& schedule, size_t set, double demand
 
 void Simulator::spend(double us) {
   for (size_t device = 0; device < queues_.size(); ++device) {
-    energy_mj_[device] += us * queues_[device].power_w * 1e-3;
+    if (!queues_[device].runs_load) energy_mj_[device] += us * queues_[device].power_w * 1e-3;
   }
   if (!in_turbo()) return;
   turbo_left_mj_ -= us * power_w_ * 1e-3;
   if (turbo_left_mj_ < turbo_grain_mj_) turbo_left_mj_ = 0;
 }
 
-bool Simulator::step(const Schedule& schedule) {
-  for (size_t device = 0; device < queues_.size(); ++device) start_if_ready(schedule, device);
-  set_paces(schedule);
+double Simulator::next_event_us() const {
   double next_us = HUGE_VAL;
   for (const Queue& queue : queues_) {
     if (queue.phase == Phase::kWorking) {
       next_us = std::min(next_us, now_us_ + queue.left_us / queue.pace);
     } else if (queue.phase == Phase::kDelay || queue.phase == Phase::kStarting) {
       next_us = std::min(next_us, queue.until_us);
+    } else if (queue.load >= 0 && queue.due_us > now_us_) {
+      next_us = std::min(next_us, queue.due_us);
     }
   }
-  if (next_us == HUGE_VAL) return false;
   if (in_turbo() && power_w_ > 0) {
     next_us = std::min(next_us, now_us_ + turbo_left_mj_ / power_w_ * 1e3);
   }
+  return next_us;
+}
+
+bool Simulator::step(const Schedule& schedule) {
+  for (size_t device = 0; device < queues_.size(); ++device) start_if_ready(schedule, device);
+  if (!tasks_left()) return false;
+  set_paces(schedule);
+  const double next_us = next_event_us();
+  if (next_us == HUGE_VAL) return false;
   const double before_us = now_us_;
   now_us_ = next_us;
   spend(next_us - before_us);
@@ -268,6 +366,7 @@ double Simulator::run(const Schedule& schedule, const Noise& noise) {
   }
   while (step(schedule)) {
   }
+  count_loads(schedule);
   return now_us_;
 }
 

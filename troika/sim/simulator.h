@@ -37,6 +37,28 @@ struct DeviceRun {
   double waiting_w = 0;           // while it has tasks left, but does not work
 };
 
+// Another program's work on a device that comes again and again: a game's frames. One that is due
+// runs while the device waits for others, and before tasks that were submitted after it: those
+// whose waits ended later. It does not break into a task, nor between tasks that were submitted
+// together.
+struct Load {
+  int32_t device = 0;  // each has one at most
+  double period_us = 0;
+  double work_us = 0;  // at full speed
+  double demand_gbps = 0;
+  double arithmetic = 1;  // as of a task
+  double active_w = 0;
+  double first_us = 0;  // when the first is due
+};
+
+// Those of a load that were due early enough to be done before the end. One that is not done when
+// the next but one is due is left out.
+struct LoadTimes {
+  int64_t due = 0;
+  int64_t done = 0;
+  double longest_us = 0;  // from when one was due to its end
+};
+
 struct Schedule {
   size_t n_devices = 0;
   std::vector<Task> tasks;     // those of a device run in this order
@@ -46,6 +68,7 @@ struct Schedule {
   std::vector<DeviceRun> runs;  // by device; empty: as by default
   double idle_w = 0;            // of the chip
   double turbo_mj = 0;          // that the chip draws until its turbo ends; 0: no turbo
+  std::vector<Load> loads;
 
   // Of a task that passed check().
   std::span<const int32_t> waits_of(const Task& task) const {
@@ -80,7 +103,8 @@ class Simulator {
   // Of the last run.
   std::span<const TaskTimes> times() const { return times_; }       // by task
   std::span<const double> busy_us() const { return busy_us_; }      // by device
-  std::span<const double> energy_mj() const { return energy_mj_; }  // by device, above idle
+  std::span<const double> energy_mj() const { return energy_mj_; }  // of its tasks, above idle
+  std::span<const LoadTimes> loads() const { return load_times_; }  // by load
 
  private:
   enum class Phase : uint8_t { kIdle, kDelay, kWaiting, kStarting, kWorking, kDone };
@@ -94,15 +118,26 @@ class Simulator {
     double demand_gbps = 0;
     double arithmetic = 1;
     double active_w = 0;
-    double pace = 1;     // of kWorking, since the last event
-    double power_w = 0;  // above idle, since then
-    double factor = 1;   // of its work, from the noise
+    double pace = 1;               // of kWorking, since the last event
+    double power_w = 0;            // above idle, since then
+    double factor = 1;             // of its work, from the noise
+    int32_t load = -1;             // of the schedule
+    double due_us = 0;             // of the load
+    double submitted_us = 0;       // when its task, or one before it, had its last wait
+    bool runs_load = false;        // kWorking for the load
+    Phase resumed = Phase::kIdle;  // after it
   };
 
   void prepare(const Schedule& schedule);
   void take_next(const Schedule& schedule, size_t device);
   bool waits_done(const Schedule& schedule, const Task& task) const;
-  bool start_if_ready(const Schedule& schedule, size_t device);
+  double last_wait_us(const Schedule& schedule, const Task& task) const;
+  void start_if_ready(const Schedule& schedule, size_t device);
+  void begin_load(const Schedule& schedule, size_t device);
+  void finish_load(const Schedule& schedule, size_t device);
+  void count_loads(const Schedule& schedule);
+  bool tasks_left() const;
+  double next_event_us() const;
   void begin_work(const Schedule& schedule, size_t device);
   void finish(const Schedule& schedule, size_t device);
   void set_paces(const Schedule& schedule);
@@ -121,6 +156,7 @@ class Simulator {
   std::vector<TaskTimes> times_;
   std::vector<double> busy_us_;
   std::vector<double> energy_mj_;
+  std::vector<LoadTimes> load_times_;
   double turbo_left_mj_ = 0;
   double turbo_grain_mj_ = 0;  // less than it counts as nothing
   double power_w_ = 0;         // of the chip, since the last event

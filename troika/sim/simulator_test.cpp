@@ -184,6 +184,60 @@ TEST(Simulator, ADeviceCanBeSlowInAWholeRun) {
   EXPECT_NE(simulator.times()[1].end_us, first);
 }
 
+Load frames(double period_us, double work_us) {
+  Load load;
+  load.period_us = period_us;
+  load.work_us = work_us;
+  return load;
+}
+
+TEST(Simulator, AnotherProgramsFramesWaitForTasksThatWereSubmittedBefore) {
+  Builder b(1);
+  for (int i = 0; i < 10; ++i) b.add(0, 10);
+  b.schedule.loads = {frames(20, 5)};
+  Simulator simulator;
+  // All is submitted at once: not one frame before the end.
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 100);
+  EXPECT_EQ(simulator.loads()[0].done, 0);
+  EXPECT_EQ(simulator.loads()[0].due, 5);
+}
+
+TEST(Simulator, FramesRunWhereADeviceWaitsAndBeforeWhatWasSubmittedLater) {
+  Builder b(2);
+  const int32_t first = b.add(0, 30);
+  b.add(1, 10, {first});
+  b.schedule.loads = {frames(20, 5)};
+  b.schedule.loads[0].device = 1;
+  Simulator simulator;
+  // At 0 and 20 while it waits; the one of 40 is due after the task's begin.
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 40);
+  EXPECT_EQ(simulator.loads()[0].done, 2);
+  EXPECT_DOUBLE_EQ(simulator.loads()[0].longest_us, 5);
+  EXPECT_DOUBLE_EQ(simulator.busy_us()[1], 10);
+  // One that runs when the wait ends delays the task, which is not late for that.
+  b.schedule.loads[0].first_us = 8;
+  b.schedule.tasks[1].late_us = 3;
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 30 + 3 + 3 + 10);
+  EXPECT_EQ(simulator.loads()[0].done, 2);
+  // A device without tasks left has time for all of them.
+  b.schedule.loads[0].device = 0;
+  b.schedule.loads[0].first_us = 0;
+  b.add(1, 60);
+  simulator.run(b.schedule);
+  EXPECT_GE(simulator.loads()[0].done, simulator.loads()[0].due - 1);
+}
+
+TEST(Simulator, FramesShareTheMemoryAndSlowOthers) {
+  Builder b(2);
+  b.add(0, 100, {}, 40);
+  b.schedule.loads = {frames(1000, 100)};
+  b.schedule.loads[0].device = 1;
+  b.schedule.loads[0].demand_gbps = 40;
+  b.schedule.shared_gbps = {0, 40, 40, 60};
+  Simulator simulator;
+  EXPECT_NEAR(simulator.run(b.schedule), 100 * 80.0 / 60, 1e-9);
+}
+
 TEST(Simulator, WhatCannotBeIsRefused) {
   const auto refused = [](auto change) {
     Builder b(2);
@@ -218,6 +272,13 @@ TEST(Simulator, WhatCannotBeIsRefused) {
   EXPECT_TRUE(bad_run(&DeviceRun::turbo_power, NAN));
   EXPECT_TRUE(bad_run(&DeviceRun::waiting_w, -1));
   EXPECT_TRUE(refused([](Schedule& s) { s.turbo_mj = -1; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.loads = {frames(0, 1)}; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.loads = {frames(10, INFINITY)}; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.loads = {frames(10, 1), frames(10, 1)}; }));
+  EXPECT_TRUE(refused([](Schedule& s) {
+    s.loads = {frames(10, 1)};
+    s.loads[0].device = 7;
+  }));
   EXPECT_TRUE(refused([](Schedule& s) { s.idle_w = NAN; }));
   EXPECT_TRUE(refused([](Schedule& s) { s.n_devices = 0; }));
   EXPECT_TRUE(refused([](Schedule& s) { s.n_devices = 17; }));

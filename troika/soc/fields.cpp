@@ -182,6 +182,15 @@ Result<int64_t> Fields::integer(const char* key, int64_t min, int64_t max) {
   return value->get<int64_t>();
 }
 
+Result<double> Fields::number(const char* key, double min, double max) {
+  ASSIGN_OR_RETURN(const json* value, any(key));
+  FigureRange range;
+  range.min = min;
+  range.max = max;
+  RETURN_IF_ERROR(check_value(*value, path(key), range));
+  return value->get<double>();
+}
+
 Status Fields::origin(const FigureRange& range, FigureKind& kind, std::string& source) {
   ASSIGN_OR_RETURN(const json* unit, any("unit"));
   if (!unit->is_string() || unit->get_ref<const std::string&>() != range.unit) {

@@ -49,6 +49,8 @@ class Fields {
   Result<std::string> choice(const char* key, const std::vector<std::string>& allowed);
   Result<bool> boolean(const char* key);
   Result<int64_t> integer(const char* key, int64_t min, int64_t max);
+  // Finite, and without a unit.
+  Result<double> number(const char* key, double min, double max);
   // {"value", "unit", "kind", "source"}
   Result<Figure> figure(const char* key, const FigureRange& range);
   Result<std::optional<Figure>> optional_figure(const char* key, const FigureRange& range);

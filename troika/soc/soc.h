@@ -88,6 +88,7 @@ struct Unit {
   std::string name;  // unique in the chip
   UnitKind kind = UnitKind::kCpu;
   std::string description;
+  std::string device;          // of Troika that drives it, "openvino:NPU"; empty: not said
   bool only_products = false;  // everything else runs on other units, so that its results cross
   std::vector<Path> paths;     // empty: it controls, and computes no products
   Figure bandwidth;            // GB/s of the memory that it reaches alone

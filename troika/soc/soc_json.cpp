@@ -50,6 +50,7 @@ Json static_json(const StaticGraphs& graphs) {
 Json unit_json(const Unit& unit) {
   Json object = {
       {"name", unit.name}, {"kind", to_string(unit.kind)}, {"description", unit.description}};
+  if (!unit.device.empty()) object["device"] = unit.device;
   if (unit.only_products) object["only_products"] = true;
   object["bandwidth"] = figure(unit.bandwidth, "GB/s");
   object["law"] = to_string(unit.law);

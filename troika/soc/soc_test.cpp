@@ -39,6 +39,7 @@ json full_description() {
   soc["turbo"] = {
       {"speed", figure(1.5, "times")}, {"budget", figure(20, "J")}, {"power", figure(2, "times")}};
   json& gpu = soc["units"][1];
+  gpu["device"] = "opencl";
   gpu["cache"] = {{"size", figure(12, "MB")}, {"bandwidth", figure(200, "GB/s")}};
   gpu["elementwise_traffic"] = figure(1.3, "times");
   gpu["operator_overhead"] = figure(3, "us");

@@ -150,6 +150,9 @@ Result<Unit> unit_from(const json& value, const std::string& at) {
   ASSIGN_OR_RETURN(const std::string kind, fields.choice("kind", {"cpu", "gpu", "npu"}));
   unit.kind = kind == "cpu" ? UnitKind::kCpu : kind == "gpu" ? UnitKind::kGpu : UnitKind::kNpu;
   ASSIGN_OR_RETURN(unit.description, fields.text("description"));
+  if (fields.has("device")) {
+    ASSIGN_OR_RETURN(unit.device, fields.text("device"));
+  }
   if (fields.has("only_products")) {
     ASSIGN_OR_RETURN(unit.only_products, fields.boolean("only_products"));
   }
