@@ -1,29 +1,14 @@
 // troika plan: who should compute what, of one product or of a whole model on a described chip.
+#include "cli/chip.h"
 #include "cli/operator_report.h"
 #include "cli/plan_model.h"
-#include "cli/text.h"
 #include "cli/verbs.h"
 #include "troika/cost/described_cost.h"
 #include "troika/planner/operator_plan.h"
-#include "troika/soc/catalogue.h"
 #include "troika/soc/validate.h"
 
 namespace troika::cli {
 namespace {
-
-constexpr size_t kMaxFileBytes = size_t{1} << 20;
-
-// A name of the catalogue; a path if it looks like one.
-Result<soc::Soc> load_soc(const std::string& name) {
-  const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
-  auto soc = [&]() -> Result<soc::Soc> {
-    if (!is_path) return soc::find(name);
-    ASSIGN_OR_RETURN(const std::string text, read_text(name, kMaxFileBytes));
-    return soc::from_json(text);
-  }();
-  if (soc) return soc;
-  return make_error(soc.error().code, "--soc {}: {}", in_quotes(name), soc.error().message);
-}
 
 // "4096x14336": outputs, inputs.
 Status parse_weight(const std::string& text, cost::Product& product) {
