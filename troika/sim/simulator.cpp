@@ -131,6 +131,7 @@ void Simulator::prepare(const Schedule& schedule) {
     queue.load = static_cast<int32_t>(i);
     queue.due_us = schedule.loads[i].first_us;
   }
+  tasks_left_ = n;
   order_.resize(n);
   done_.assign(n, 0);
   times_.resize(n);
@@ -239,13 +240,6 @@ void Simulator::count_loads(const Schedule& schedule) {
   }
 }
 
-bool Simulator::tasks_left() const {
-  return std::any_of(queues_.begin(), queues_.end(), [](const Queue& queue) {
-    const Phase phase = queue.runs_load ? queue.resumed : queue.phase;
-    return phase != Phase::kDone;
-  });
-}
-
 void Simulator::begin_work(const Schedule& schedule, size_t device) {
   Queue& queue = queues_[device];
   const Task& task = schedule.tasks[static_cast<size_t>(queue.task)];
@@ -263,6 +257,7 @@ void Simulator::finish(const Schedule& schedule, size_t device) {
   times.end_us = now_us_;
   busy_us_[device] += now_us_ - times.start_us;
   done_[static_cast<size_t>(queue.task)] = 1;
+  --tasks_left_;
   take_next(schedule, device);
 }
 
@@ -310,11 +305,12 @@ void Simulator::spend(double us) {
   if (turbo_left_mj_ < turbo_grain_mj_) turbo_left_mj_ = 0;
 }
 
-double Simulator::next_event_us() const {
+double Simulator::next_event_us() {
   double next_us = HUGE_VAL;
-  for (const Queue& queue : queues_) {
+  for (Queue& queue : queues_) {
     if (queue.phase == Phase::kWorking) {
-      next_us = std::min(next_us, now_us_ + queue.left_us / queue.pace);
+      queue.ends_us = now_us_ + queue.left_us / queue.pace;
+      next_us = std::min(next_us, queue.ends_us);
     } else if (queue.phase == Phase::kDelay || queue.phase == Phase::kStarting) {
       next_us = std::min(next_us, queue.until_us);
     } else if (queue.load >= 0 && queue.due_us > now_us_) {
@@ -329,7 +325,7 @@ double Simulator::next_event_us() const {
 
 bool Simulator::step(const Schedule& schedule) {
   for (size_t device = 0; device < queues_.size(); ++device) start_if_ready(schedule, device);
-  if (!tasks_left()) return false;
+  if (tasks_left_ == 0) return false;
   set_paces(schedule);
   const double next_us = next_event_us();
   if (next_us == HUGE_VAL) return false;
@@ -339,8 +335,8 @@ bool Simulator::step(const Schedule& schedule) {
   for (size_t device = 0; device < queues_.size(); ++device) {
     Queue& queue = queues_[device];
     if (queue.phase == Phase::kWorking) {
-      // What ends now is told by the same expression that chose the time, not by a difference.
-      const bool ends = before_us + queue.left_us / queue.pace <= next_us;
+      // What ends now is told by what chose the time, not by a difference.
+      const bool ends = queue.ends_us <= next_us;
       queue.left_us = std::max(0.0, queue.left_us - (next_us - before_us) * queue.pace);
       if (ends) finish(schedule, device);
     } else if (queue.phase == Phase::kDelay && queue.until_us <= next_us) {

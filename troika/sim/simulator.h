@@ -115,6 +115,7 @@ class Simulator {
     int32_t task = -1;
     double until_us = 0;  // of kDelay and kStarting
     double left_us = 0;   // of kWorking, at full speed
+    double ends_us = 0;   // then, at the paces of the last event
     double demand_gbps = 0;
     double arithmetic = 1;
     double active_w = 0;
@@ -136,8 +137,7 @@ class Simulator {
   void begin_load(const Schedule& schedule, size_t device);
   void finish_load(const Schedule& schedule, size_t device);
   void count_loads(const Schedule& schedule);
-  bool tasks_left() const;
-  double next_event_us() const;
+  double next_event_us();
   void begin_work(const Schedule& schedule, size_t device);
   void finish(const Schedule& schedule, size_t device);
   void set_paces(const Schedule& schedule);
@@ -153,6 +153,7 @@ class Simulator {
   std::vector<Queue> queues_;
   std::vector<int32_t> order_;  // tasks by device
   std::vector<uint8_t> done_;
+  size_t tasks_left_ = 0;
   std::vector<TaskTimes> times_;
   std::vector<double> busy_us_;
   std::vector<double> energy_mj_;
