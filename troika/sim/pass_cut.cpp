@@ -53,7 +53,9 @@ void PassCutter::begin(bool one_row) {
 void PassCutter::start(int32_t position, CutStage& out) {
   out.ops.clear();
   out.deps.clear();
+  out.cross.clear();
   out.kv_writers.clear();
+  out.attention.clear();
   out_ = &out;
   position_ = position;
   layer_ = position == 0 ? -1 : (position - 1) / 3;
@@ -80,8 +82,6 @@ void PassCutter::skip(int32_t from, int32_t to) {
   own_.layer[to % 2] = to;
   own_.layer[(to + 1) % 2] = to - 1;
 }
-
-PassCutter::Memory PassCutter::save() const { return own_; }
 
 PassCutter::Value& PassCutter::value(TensorId tensor) {
   const Place& place = where_[static_cast<size_t>(tensor)];
@@ -308,17 +308,21 @@ OpRef PassCutter::emit(CutOp op, const Inputs& inputs, TensorId output, int64_t 
   op.delay_us = delay_us_;
   op.first_dep = static_cast<int32_t>(out_->deps.size());
   op.n_deps = static_cast<int32_t>(inputs.deps.size());
+  op.first_cross = static_cast<int32_t>(out_->cross.size());
   for (OpRef dep : inputs.deps) {
     // A block's own are its from here on, too; in the head they say whose they are.
     const bool of_block = block_ >= 0 && dep.block < 0;
     if (of_block) dep.block = block_;
     out_->deps.push_back(dep);
+    if (dep.device != op.device) out_->cross.push_back(dep);
   }
-  OpRef ref{position_, static_cast<int32_t>(out_->ops.size()), -1,
+  op.n_cross = static_cast<int32_t>(out_->cross.size()) - op.first_cross;
+  OpRef ref{position_, static_cast<int32_t>(out_->ops.size()), op.device, -1,
             where_[static_cast<size_t>(output)].layer < 0};
   // What the head computes is found in the head, whatever rows it works on.
   if (blocks_ != nullptr) ref.block = kHeadBlock;
   if (op.kind == OpKind::kKvWrite) out_->kv_writers.push_back(ref.op);
+  if (op.kind == OpKind::kAttention) out_->attention.push_back(ref.op);
   out_->ops.push_back(op);
   return ref;
 }

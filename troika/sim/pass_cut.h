@@ -27,6 +27,7 @@ inline constexpr int32_t kHeadBlock = INT32_MAX;
 struct OpRef {
   int32_t position = 0;
   int32_t op = 0;
+  int32_t device = 0;
   int32_t block = -1;  // in the head: of which block; -1: the same, or the head itself
   bool fixed =
       false;  // it does not belong to a layer: it stays when a stage is repeated in another
@@ -51,12 +52,16 @@ struct CutOp {
   double delay_us = 0;
   int32_t first_dep = 0;  // CutStage::deps[first_dep, first_dep + n_deps)
   int32_t n_deps = 0;
+  int32_t first_cross = 0;  // CutStage::cross[first_cross, first_cross + n_cross)
+  int32_t n_cross = 0;
 };
 
 struct CutStage {
   std::vector<CutOp> ops;
   std::vector<OpRef> deps;
+  std::vector<OpRef> cross;         // those of `deps` that another device computes
   std::vector<int32_t> kv_writers;  // among the operators
+  std::vector<int32_t> attention;   // the same
   int32_t number = 0;               // for the caller
 };
 
@@ -112,7 +117,7 @@ class PassCutter {
   };
 
   // What is known of this block after its last stage.
-  Memory save() const;
+  void save(Memory& out) const { out = own_; }
   // The head, which reads all `blocks`; the logits go to `last_device`. `one_row`: one is wanted.
   void cut_head(std::vector<Memory>& blocks, bool one_row, int32_t position,
                 std::span<const graph::OpId> ops, const std::vector<Decision>& decisions,

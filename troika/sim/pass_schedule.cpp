@@ -76,9 +76,26 @@ struct BlockKind {
   int32_t chunk = 0;
   std::vector<size_t> owners;  // parts that own it, by placement; of those cut along the rows
   bool one_row = false;
-  std::vector<std::unique_ptr<CutStage>> stages;
   std::vector<std::pair<const CutStage*, int32_t>> by_position;  // and the shift
   PassCutter::Memory memory;
+};
+
+// Objects that are used again and again, each with the memory that it got before.
+template <class T>
+class Pool {
+ public:
+  void reset() { used_ = 0; }
+  T& next() {
+    if (used_ == all_.size()) all_.push_back(std::make_unique<T>());
+    return *all_[used_++];
+  }
+  void give_back() { --used_; }
+  size_t size() const { return used_; }
+  T& operator[](size_t i) { return *all_[i]; }
+
+ private:
+  std::vector<std::unique_ptr<T>> all_;
+  size_t used_ = 0;
 };
 
 struct PassScheduler::State {
@@ -106,10 +123,19 @@ struct PassScheduler::State {
       like_next.push_back(same);
     }
     like_next.push_back(false);
+    place_at.push_back({graph::Stage::kInput, -1, 0});
+    for (int32_t layer = 0; layer < layers; ++layer) {
+      for (const graph::Stage stage : kStageOf) place_at.push_back({stage, layer, 0});
+    }
+    place_at.push_back({graph::Stage::kHead, -1, 0});
     options.devices.resize(infos.size());
     std::iota(options.devices.begin(), options.devices.end(), size_t{0});
     set_chip(cost, options.devices, chip);
-    for (const size_t device : options.devices) facts.push_back(cost.run_facts(device));
+    for (const size_t device : options.devices) {
+      facts.push_back(cost.run_facts(device));
+      switches =
+          switches || facts.back().datapath_switch_us > 0 || facts.back().weights_switch_us > 0;
+    }
     grouper = std::make_unique<PassGrouper>(infos, positions);
   }
 
@@ -163,9 +189,12 @@ struct PassScheduler::State {
   BlockKind& kind_of(const plan::RowsBucket& bucket, const plan::Block& block, plan::Range chunk);
   void cut_block(const plan::RowsBucket& bucket, BlockKind& kind);
   Status cut_pass(const plan::RowsBucket& bucket, int64_t rows);
+  struct StageCost;
+  Result<const StageCost*> cost_of(const CutInstance& instance, int64_t rows);
+  Status add_work(int64_t rows);
+  double switch_to(const CutInstance& instance, const CutOp& op, int32_t path);
+  TaskPlace place_of(const TaskGroup& task) const;
   Status fill(int64_t rows, PassSchedule& out);
-  Status add_stage(const CutInstance& instance, int64_t rows);
-  void add_switches(const CutInstance& instance, const CutOp& op, int32_t path, size_t task);
   std::optional<cost::Estimate> estimate(const CutOp& op, const TaskGroup& task, bool head,
                                          int64_t rows);
   Status by_lowering(const plan::RowsBucket& bucket, int64_t rows, PassSchedule& out) const;
@@ -182,16 +211,19 @@ struct PassScheduler::State {
   std::vector<std::vector<OpId>> ops;   // by position
   std::vector<std::string_view> names;  // by operator; empty unless a product
   std::vector<bool> like_next;          // by layer
+  std::vector<TaskPlace> place_at;      // by position, of the first chunk
   Schedule chip;                        // without tasks
   std::vector<cost::RunFacts> facts;
+  bool switches = false;  // some device takes time to go from one product to another
 
   // Of the bucket at hand.
   std::vector<plan::Block> blocks;
-  std::vector<std::unique_ptr<BlockKind>> kinds;
-  std::vector<bool> border;  // by layer: other placements hold from here on
+  Pool<BlockKind> kinds;
+  Pool<CutStage> stages;                     // numbered from 1; the head is number 0
+  std::vector<PassCutter::Memory> memories;  // by block
+  std::vector<bool> border;                  // by layer: other placements hold from here on
   CutStage head;
   std::vector<CutInstance> instances;
-  int32_t n_stages = 0;  // that were cut; the head is number 0
   std::map<ProductKey, std::optional<cost::Estimate>> products;
   // Of the operators of a stage on the rows of a block.
   struct StageCost {
@@ -206,37 +238,39 @@ struct PassScheduler::State {
 
 BlockKind& PassScheduler::State::kind_of(const plan::RowsBucket& bucket, const plan::Block& block,
                                          plan::Range chunk) {
-  auto kind = std::make_unique<BlockKind>();
-  kind->one_row = block.padded == 1;
-  kind->chunk = -1;
+  BlockKind& kind = kinds.next();
+  kind.one_row = block.padded == 1;
+  kind.chunk = -1;
+  kind.owners.clear();
   bool by_rows = false;
   for (const plan::Placement& one : bucket.placements) {
-    if (one.chunk == block.chunk) kind->chunk = block.chunk;
+    if (one.chunk == block.chunk) kind.chunk = block.chunk;
     by_rows = by_rows || one.cut == plan::Cut::kActivationCentric;
   }
   for (const plan::Placement& one : bucket.placements) {
     if (!by_rows) break;
     const bool own = one.cut == plan::Cut::kActivationCentric;
-    kind->owners.push_back(
+    kind.owners.push_back(
         own ? plan::part_of_rows(one, plan, infos, chunk.begin, chunk.size(), block.begin) : 0);
   }
-  for (const auto& known : kinds) {
-    const bool same = known->one_row == kind->one_row && known->chunk == kind->chunk &&
-                      known->owners == kind->owners;
-    if (same) return *known;
+  for (size_t i = 0; i + 1 < kinds.size(); ++i) {
+    const bool same = kinds[i].one_row == kind.one_row && kinds[i].chunk == kind.chunk &&
+                      kinds[i].owners == kind.owners;
+    if (!same) continue;
+    kinds.give_back();
+    return kinds[i];
   }
-  kinds.push_back(std::move(kind));
-  cut_block(bucket, *kinds.back());
-  return *kinds.back();
+  cut_block(bucket, kind);
+  return kind;
 }
 
 void PassScheduler::State::cut_block(const plan::RowsBucket& bucket, BlockKind& kind) {
   const auto decision = [&](OpId id) { return decide(bucket, id, kind); };
   const auto cut = [&](int32_t position) {
-    kind.stages.push_back(std::make_unique<CutStage>());
-    kind.stages.back()->number = ++n_stages;
-    cutter->cut(position, ops[static_cast<size_t>(position)], decision, *kind.stages.back());
-    kind.by_position[static_cast<size_t>(position)] = {kind.stages.back().get(), 0};
+    CutStage& stage = stages.next();
+    stage.number = static_cast<int32_t>(stages.size());
+    cutter->cut(position, ops[static_cast<size_t>(position)], decision, stage);
+    kind.by_position[static_cast<size_t>(position)] = {&stage, 0};
   };
   kind.by_position.assign(static_cast<size_t>(positions), {nullptr, 0});
   cutter->begin(kind.one_row);
@@ -266,7 +300,7 @@ void PassScheduler::State::cut_block(const plan::RowsBucket& bucket, BlockKind& 
     cutter->skip(layer, last);
     layer = last;
   }
-  kind.memory = cutter->save();
+  cutter->save(kind.memory);
 }
 
 Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t rows) {
@@ -282,8 +316,8 @@ Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t ro
     border[static_cast<size_t>(one.first_layer)] = true;
     border[static_cast<size_t>(one.last_layer) + 1] = true;
   }
-  kinds.clear();
-  n_stages = 0;
+  kinds.reset();
+  stages.reset();
   cutter->begin_pass();
   std::vector<plan::Range> rows_of_chunk(static_cast<size_t>(chunks), {rows, 0});
   std::vector<std::vector<int32_t>> of_chunk(static_cast<size_t>(chunks));
@@ -294,10 +328,11 @@ Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t ro
     of_chunk[chunk].push_back(static_cast<int32_t>(b));
   }
   std::vector<const BlockKind*> kind;
-  std::vector<PassCutter::Memory> memories;
-  for (const plan::Block& block : blocks) {
-    kind.push_back(&kind_of(bucket, block, rows_of_chunk[static_cast<size_t>(block.chunk)]));
-    memories.push_back(kind.back()->memory);
+  memories.resize(blocks.size());
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    const auto chunk = static_cast<size_t>(blocks[b].chunk);
+    kind.push_back(&kind_of(bucket, blocks[b], rows_of_chunk[chunk]));
+    memories[b] = kind.back()->memory;
   }
   instances.clear();
   for (const plan::Step& step : steps) {
@@ -305,7 +340,7 @@ Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t ro
     for (const int32_t block : of_chunk[static_cast<size_t>(step.chunk)]) {
       const auto& [stage, shift] =
           kind[static_cast<size_t>(block)]->by_position[static_cast<size_t>(position)];
-      instances.push_back({block, position, stage, shift, 0});
+      instances.push_back({block, position, stage, shift, 0, false});
     }
   }
   BlockKind of_head;
@@ -316,7 +351,7 @@ Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t ro
   const int64_t wanted = std::min(options.logit_rows, rows);
   cutter->cut_head(memories, wanted == 1, positions - 1, head_ops, decisions,
                    plan::device_index(plan.devices, last), head);
-  instances.push_back({kHeadBlock, positions - 1, &head, 0, 0});
+  instances.push_back({kHeadBlock, positions - 1, &head, 0, 0, false});
   return {};
 }
 
@@ -350,56 +385,89 @@ std::optional<cost::Estimate> PassScheduler::State::estimate(const CutOp& op, co
   return attention_cost(cost, device, count, keys, op.head_width, op.group, moved);
 }
 
-void PassScheduler::State::add_switches(const CutInstance& instance, const CutOp& op, int32_t path,
-                                        size_t task) {
+// From the last product on the operator's device to it, us.
+double PassScheduler::State::switch_to(const CutInstance& instance, const CutOp& op, int32_t path) {
   const auto device = static_cast<size_t>(op.device);
   const cost::RunFacts& own = facts[device];
-  if (own.datapath_switch_us == 0 && own.weights_switch_us == 0) return;
+  if (own.datapath_switch_us == 0 && own.weights_switch_us == 0) return 0;
   // The same product of another layer is another weight; layers have theirs in the same order.
   const auto cut_at = static_cast<size_t>(instance.position - instance.shift);
   const int64_t number = op.product - ops[cut_at].front();
   const Place next{path, (int64_t{instance.position} << 32) + number};
-  switches_us[task] += switch_us(own, last_product[device], next);
+  const double us = switch_us(own, last_product[device], next);
   last_product[device] = next;
+  return us;
 }
 
-Status PassScheduler::State::add_stage(const CutInstance& instance, int64_t rows) {
+// What the operators of an instance need. Blocks of as many rows differ in attention alone.
+Result<const PassScheduler::State::StageCost*> PassScheduler::State::cost_of(
+    const CutInstance& instance, int64_t rows) {
   const bool is_head = instance.block == kHeadBlock;
   const size_t block = is_head ? 0 : static_cast<size_t>(instance.block);
-  StageCost& known =
-      stage_costs[static_cast<size_t>(instance.stage->number) * blocks.size() + block];
+  StageCost* const all = &stage_costs[static_cast<size_t>(instance.stage->number) * blocks.size()];
+  StageCost& own = all[block];
+  if (own.known) return &own;
+  const StageCost* like = nullptr;
+  for (size_t b = 0; b < blocks.size() && !is_head; ++b) {
+    if (all[b].known && blocks[b].rows == blocks[block].rows) like = &all[b];
+  }
   for (size_t i = 0; i < instance.stage->ops.size(); ++i) {
+    const CutOp& op = instance.stage->ops[i];
+    if (like != nullptr && op.kind != OpKind::kAttention) {
+      own.work.push_back(like->work[i]);
+      continue;
+    }
     const auto task =
         static_cast<size_t>(grouper->task_of(instance.first_op + static_cast<int32_t>(i)));
-    const CutOp& op = instance.stage->ops[i];
-    if (!known.known) {
-      const auto work = estimate(op, grouper->tasks()[task], is_head, rows);
-      if (!work) {
-        return make_error(ErrorCode::kUnsupported, "{} cannot have {}",
-                          cost.devices()[static_cast<size_t>(op.device)].name, to_string(op.kind));
-      }
-      Needed one;
-      one.add(*work, facts[static_cast<size_t>(op.device)]);
-      known.work.emplace_back(one, work->path);
+    const auto work = estimate(op, grouper->tasks()[task], is_head, rows);
+    if (!work) {
+      return make_error(ErrorCode::kUnsupported, "{} cannot have {}",
+                        cost.devices()[static_cast<size_t>(op.device)].name, to_string(op.kind));
     }
-    needed[task].add(known.work[i].first);
-    if (known.work[i].second >= 0) add_switches(instance, op, known.work[i].second, task);
+    Needed one;
+    one.add(*work, facts[static_cast<size_t>(op.device)]);
+    own.work.emplace_back(one, work->path);
   }
-  known.known = true;
-  return {};
+  own.known = true;
+  return &own;
 }
 
-Status PassScheduler::State::fill(int64_t rows, PassSchedule& out) {
-  const auto& tasks = grouper->tasks();
-  needed.assign(tasks.size(), {});
-  switches_us.assign(tasks.size(), 0);
+Status PassScheduler::State::add_work(int64_t rows) {
+  needed.assign(grouper->tasks().size(), {});
+  switches_us.assign(grouper->tasks().size(), 0);
   last_product.assign(infos.size(), {});
   for (StageCost& one : stage_costs) {
     one.known = false;
     one.work.clear();
   }
-  stage_costs.resize((static_cast<size_t>(n_stages) + 1) * blocks.size());
-  for (const CutInstance& instance : instances) RETURN_IF_ERROR(add_stage(instance, rows));
+  stage_costs.resize((stages.size() + 1) * blocks.size());
+  for (const CutInstance& instance : instances) {
+    // A copy only matters to what is switched after it.
+    if (instance.copied && !switches) continue;
+    ASSIGN_OR_RETURN(const StageCost* const costs, cost_of(instance, rows));
+    for (size_t i = 0; i < costs->work.size(); ++i) {
+      const auto& [work, path] = costs->work[i];
+      const double us = path < 0 ? 0 : switch_to(instance, instance.stage->ops[i], path);
+      if (instance.copied) continue;
+      const auto task =
+          static_cast<size_t>(grouper->task_of(instance.first_op + static_cast<int32_t>(i)));
+      needed[task].add(work);
+      switches_us[task] += us;
+    }
+  }
+  return {};
+}
+
+TaskPlace PassScheduler::State::place_of(const TaskGroup& task) const {
+  TaskPlace place =
+      place_at[static_cast<size_t>(instances[static_cast<size_t>(task.instance)].position)];
+  if (task.block >= 0) place.chunk = blocks[static_cast<size_t>(task.block)].chunk;
+  return place;
+}
+
+Status PassScheduler::State::fill(int64_t rows, PassSchedule& out) {
+  RETURN_IF_ERROR(add_work(rows));
+  const auto& tasks = grouper->tasks();
   Schedule& schedule = out.schedule;
   schedule.n_devices = chip.n_devices;
   schedule.shared_gbps = chip.shared_gbps;
@@ -411,6 +479,13 @@ Status PassScheduler::State::fill(int64_t rows, PassSchedule& out) {
   out.places.clear();
   for (size_t t = 0; t < tasks.size(); ++t) {
     const TaskGroup& from = tasks[t];
+    out.places.push_back(place_of(from));
+    const auto original = static_cast<size_t>(from.original);
+    if (original != t) {
+      schedule.tasks.push_back(schedule.tasks[original]);
+      schedule.tasks.back().first_wait = from.first_wait;
+      continue;
+    }
     Task task;
     task.device = from.device;
     task.first_wait = from.first_wait;
@@ -421,14 +496,6 @@ Status PassScheduler::State::fill(int64_t rows, PassSchedule& out) {
     const auto device = static_cast<size_t>(from.device);
     set_work(cost, device, options.sync, needed[t], switches_us[t], task);
     schedule.tasks.push_back(task);
-    const int32_t position = instances[static_cast<size_t>(from.instance)].position;
-    TaskPlace place;
-    place.chunk = from.block >= 0 ? blocks[static_cast<size_t>(from.block)].chunk : 0;
-    place.stage = position == 0               ? graph::Stage::kInput
-                  : position == positions - 1 ? graph::Stage::kHead
-                                              : kStageOf[static_cast<size_t>((position - 1) % 3)];
-    place.layer = position == 0 || position == positions - 1 ? -1 : (position - 1) / 3;
-    out.places.push_back(place);
   }
   return check(schedule);
 }

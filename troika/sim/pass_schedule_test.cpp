@@ -137,6 +137,9 @@ TEST(PassSchedule, IsThatOfTheLoweredPlanOnThreeDevices) {
 TEST(PassSchedule, IsThatOfTheLoweredPlanInDeepModels) {
   compare_random(Outline("128,9,4,2,256,512").graph, 2, 60, 3);
 }
+TEST(PassSchedule, IsThatOfTheLoweredPlanInDeeperModelsOnThreeDevices) {
+  compare_random(Outline("128,14,4,2,256,512").graph, 3, 40, 4);
+}
 
 TEST(PassSchedule, OneSchedulerTakesOneBucketAfterAnother) {
   const Outline outline("128,5,4,2,256,512");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "troika/sim/pass_references.h"
+
 namespace troika::sim {
 namespace {
 
@@ -10,73 +12,67 @@ using graph::OpKind;
 
 constexpr int32_t kNoTask = -1;
 
+// What a device does later in a stage, as far as it is looked at from its end.
+enum Later : uint8_t { kNothing, kOwnWork, kForOthers };
+
 }  // namespace
 
-const CutInstance& PassGrouper::instance_of(const CutInstance& from, const OpRef& ref) const {
-  if (ref.block == kHeadBlock) return instances_.back();
-  const int32_t block = ref.block >= 0 ? ref.block : from.block;
-  const int32_t position = ref.fixed ? ref.position : ref.position + from.shift;
-  const size_t place =
-      static_cast<size_t>(block) * static_cast<size_t>(positions_) + static_cast<size_t>(position);
-  return instances_[static_cast<size_t>(place_[place])];
-}
-
-// Keys of all rows before, and of its own.
-template <class Visit>
-void PassGrouper::each_kv_writer(const CutInstance& from, const CutOp& op,
-                                 const Visit& visit) const {
-  for (int32_t block = 0; block <= from.block; ++block) {
-    const size_t place = static_cast<size_t>(block) * static_cast<size_t>(positions_) +
-                         static_cast<size_t>(from.position - 1);
-    const CutInstance& writer = instances_[static_cast<size_t>(place_[place])];
-    for (const int32_t i : writer.stage->kv_writers) {
-      const plan::Range heads = writer.stage->ops[static_cast<size_t>(i)].heads;
-      if (heads.begin < op.heads.end && op.heads.begin < heads.end) visit(writer.first_op + i);
-    }
+void PassGrouper::lay_out() {
+  place_.assign(blocks_.size() * static_cast<size_t>(positions_), -1);
+  int32_t ops = 0;
+  for (size_t i = 0; i < instances_.size(); ++i) {
+    CutInstance& instance = instances_[i];
+    instance.first_op = ops;
+    instance.copied = false;
+    ops += static_cast<int32_t>(instance.stage->ops.size());
+    if (instance.block == kHeadBlock) continue;
+    place_[static_cast<size_t>(instance.block) * static_cast<size_t>(positions_) +
+           static_cast<size_t>(instance.position)] = static_cast<int32_t>(i);
   }
+  crosses_.assign(static_cast<size_t>(ops), 0);
+  ends_.assign(static_cast<size_t>(ops), 0);
+  task_of_.assign(static_cast<size_t>(ops), kNoTask);
+  tasks_.clear();
+  waits_.clear();
+  last_op_.clear();
+  clocks_.clear();
+  number_.clear();
+  next_.assign(n_devices_ * n_devices_, 0);
+  open_.assign(n_devices_, kNoTask);
+  later_.resize(n_devices_);
+  later_block_.resize(n_devices_);
 }
 
 void PassGrouper::find_crossing() {
-  cross_deps_.clear();
-  first_cross_.clear();
+  const auto cross = [&](int32_t, int32_t other) { crosses_[static_cast<size_t>(other)] = 1; };
   for (const CutInstance& instance : instances_) {
-    for (const CutOp& op : instance.stage->ops) {
-      first_cross_.push_back(static_cast<int32_t>(cross_deps_.size()));
-      const auto cross = [&](int32_t other) {
-        if (device_[static_cast<size_t>(other)] == op.device) return;
-        crosses_[static_cast<size_t>(other)] = 1;
-        cross_deps_.push_back(other);
-      };
-      for (int32_t d = 0; d < op.n_deps; ++d) {
-        cross(op_of(instance, instance.stage->deps[static_cast<size_t>(op.first_dep + d)]));
-      }
-      if (op.kind == OpKind::kAttention) each_kv_writer(instance, op, cross);
+    const CutStage& stage = *instance.stage;
+    for (const OpRef& ref : stage.cross) {
+      const int32_t other = place(instance, ref);
+      cross(other, instances_[static_cast<size_t>(other)].first_op + ref.op);
+    }
+    for (const int32_t op : stage.attention) {
+      each_kv_writer(instance, stage.ops[static_cast<size_t>(op)], cross);
     }
   }
-  first_cross_.push_back(static_cast<int32_t>(cross_deps_.size()));
 }
 
 // As plan::find_ends().
-void PassGrouper::find_ends() {
-  enum class Next : uint8_t { kNothing, kOwnWork, kForOthers };
-  std::vector<Next> next(infos_.size());
-  std::vector<int32_t> block(infos_.size());
-  for (const CutInstance& instance : instances_) {
-    std::fill(next.begin(), next.end(), Next::kNothing);
-    std::fill(block.begin(), block.end(), -2);
-    const auto& ops = instance.stage->ops;
-    for (size_t i = ops.size(); i-- > 0;) {
-      const auto device = static_cast<size_t>(ops[i].device);
-      if (block[device] != ops[i].block) next[device] = Next::kNothing;
-      block[device] = ops[i].block;
-      const size_t number = static_cast<size_t>(instance.first_op) + i;
-      const bool crosses = crosses_[number] != 0;
-      ends_[number] = crosses && next[device] == Next::kOwnWork ? 1 : 0;
-      if (crosses) {
-        next[device] = Next::kForOthers;
-      } else if (ops[i].kind == OpKind::kMatMul || ops[i].kind == OpKind::kAttention) {
-        next[device] = Next::kOwnWork;
-      }
+void PassGrouper::find_ends(const CutInstance& instance) {
+  std::fill(later_.begin(), later_.end(), uint8_t{kNothing});
+  std::fill(later_block_.begin(), later_block_.end(), -2);
+  const auto& ops = instance.stage->ops;
+  for (size_t i = ops.size(); i-- > 0;) {
+    const auto device = static_cast<size_t>(ops[i].device);
+    if (later_block_[device] != ops[i].block) later_[device] = kNothing;
+    later_block_[device] = ops[i].block;
+    const size_t number = static_cast<size_t>(instance.first_op) + i;
+    const bool crosses = crosses_[number] != 0;
+    ends_[number] = crosses && later_[device] == kOwnWork ? 1 : 0;
+    if (crosses) {
+      later_[device] = kForOthers;
+    } else if (ops[i].kind == OpKind::kMatMul || ops[i].kind == OpKind::kAttention) {
+      later_[device] = kOwnWork;
     }
   }
 }
@@ -86,33 +82,25 @@ Status PassGrouper::run(std::vector<CutInstance>& instances, std::span<const pla
   instances_ = instances;
   blocks_ = blocks;
   logit_rows_ = logit_rows;
-  place_.assign(blocks.size() * static_cast<size_t>(positions_), -1);
-  device_.clear();
-  for (size_t i = 0; i < instances.size(); ++i) {
-    CutInstance& instance = instances[i];
-    instance.first_op = static_cast<int32_t>(device_.size());
-    for (const CutOp& op : instance.stage->ops) device_.push_back(op.device);
-    if (instance.block == kHeadBlock) continue;
-    place_[static_cast<size_t>(instance.block) * static_cast<size_t>(positions_) +
-           static_cast<size_t>(instance.position)] = static_cast<int32_t>(i);
-  }
-  crosses_.assign(device_.size(), 0);
-  ends_.assign(device_.size(), 0);
-  task_of_.assign(device_.size(), kNoTask);
+  lay_out();
   find_crossing();
-  find_ends();
-  tasks_.clear();
-  waits_.clear();
-  last_op_.clear();
-  clocks_.clear();
-  number_.clear();
-  next_.assign(infos_.size() * infos_.size(), 0);
-  open_.assign(infos_.size(), kNoTask);
-  for (size_t i = 0; i < instances.size(); ++i) RETURN_IF_ERROR(group(instances[i], i));
+  find_periods();
+  for (size_t i = 0; i < instances.size();) {
+    mark(i);
+    const size_t copied = repeats(i);
+    if (copied > 0) {
+      copy(i, period_[i], static_cast<int32_t>(copied) / period_[i]);
+      i += copied;
+      continue;
+    }
+    find_ends(instances[i]);
+    RETURN_IF_ERROR(group(instances[i], static_cast<int32_t>(i)));
+    ++i;
+  }
   return {};
 }
 
-Status PassGrouper::group(const CutInstance& instance, size_t index) {
+Status PassGrouper::group(const CutInstance& instance, int32_t index) {
   const auto count = static_cast<int32_t>(instance.stage->ops.size());
   for (int32_t op = 0; op < count; ++op) RETURN_IF_ERROR(add(instance, index, op));
   return {};
@@ -135,10 +123,50 @@ bool PassGrouper::joins(const CutInstance& instance, const CutOp& op, int32_t bl
          (infos_[static_cast<size_t>(op.device)].standard_rows.empty() || open.max_rows == rows);
 }
 
-Status PassGrouper::add(const CutInstance& instance, size_t index, int32_t number) {
+// A new task of the operator's device, which waits for the tasks in `found_`.
+int32_t PassGrouper::open_task(int32_t index, const CutOp& op, int32_t block) {
+  const auto device = static_cast<size_t>(op.device);
+  const auto task = static_cast<int32_t>(tasks_.size());
+  int32_t* const next = &next_[device * n_devices_];
+  TaskGroup fresh;
+  fresh.device = op.device;
+  fresh.instance = index;
+  fresh.block = block;
+  fresh.input_stationary = op.input_stationary;
+  fresh.delay_us = op.delay_us;
+  fresh.first_wait = static_cast<int32_t>(waits_.size());
+  fresh.original = task;
+  clocks_.insert(clocks_.end(), next, next + n_devices_);
+  number_.push_back(++next[device]);
+  int32_t* const clock = &clocks_[static_cast<size_t>(task) * n_devices_];
+  std::sort(found_.begin(), found_.end(), std::greater<>());
+  int32_t last = kNoTask;
+  for (const int32_t other : found_) {
+    if (other == last || known(other, clock)) continue;
+    last = other;
+    const auto awaited = static_cast<size_t>(other);
+    for (size_t d = 0; d < n_devices_; ++d) {
+      const int32_t value = clocks_[awaited * n_devices_ + d];
+      clock[d] = std::max(clock[d], value);
+      next[d] = std::max(next[d], value);
+    }
+    const auto its = static_cast<size_t>(tasks_[awaited].device);
+    clock[its] = std::max(clock[its], number_[awaited]);
+    next[its] = std::max(next[its], number_[awaited]);
+    waits_.push_back(other);
+    if (open_[its] == other) open_[its] = kNoTask;
+  }
+  std::reverse(waits_.begin() + fresh.first_wait, waits_.end());
+  fresh.n_waits = static_cast<int32_t>(waits_.size()) - fresh.first_wait;
+  tasks_.push_back(fresh);
+  last_op_.push_back(0);
+  open_[device] = task;
+  return task;
+}
+
+Status PassGrouper::add(const CutInstance& instance, int32_t index, int32_t number) {
   const CutOp& op = instance.stage->ops[static_cast<size_t>(number)];
   const auto device = static_cast<size_t>(op.device);
-  const size_t n_devices = infos_.size();
   const bool head = instance.block == kHeadBlock;
   const int32_t own_block = head ? op.block : instance.block;
   const int32_t block = blocks_.size() == 1 ? -1 : own_block;
@@ -150,47 +178,16 @@ Status PassGrouper::add(const CutInstance& instance, size_t index, int32_t numbe
                       infos_[device].name, rows);
   }
   const int32_t open = open_[device];
-  found_.clear();
   const auto op_number = static_cast<size_t>(instance.first_op + number);
-  for (int32_t d = first_cross_[op_number]; d < first_cross_[op_number + 1]; ++d) {
-    const int32_t other = task_of_[static_cast<size_t>(cross_deps_[static_cast<size_t>(d)])];
-    if (open != kNoTask && known(other, &clocks_[static_cast<size_t>(open) * n_devices])) continue;
-    if (known(other, &next_[device * n_devices])) continue;
-    found_.push_back(other);
-  }
-
-  int32_t task = open;
-  if (open == kNoTask || !found_.empty() || !joins(instance, op, block, padded, open)) {
-    task = static_cast<int32_t>(tasks_.size());
-    int32_t* const next = &next_[device * n_devices];
-    TaskGroup fresh{op.device,   static_cast<int32_t>(index),         block, op.input_stationary, 0,
-                    op.delay_us, static_cast<int32_t>(waits_.size()), 0};
-    clocks_.insert(clocks_.end(), next, next + n_devices);
-    number_.push_back(++next[device]);
-    int32_t* const clock = &clocks_[static_cast<size_t>(task) * n_devices];
-    std::sort(found_.begin(), found_.end(), std::greater<>());
-    int32_t last = kNoTask;
-    for (const int32_t other : found_) {
-      if (other == last || known(other, clock)) continue;
-      last = other;
-      const auto awaited = static_cast<size_t>(other);
-      for (size_t d = 0; d < n_devices; ++d) {
-        const int32_t value = clocks_[awaited * n_devices + d];
-        clock[d] = std::max(clock[d], value);
-        next[d] = std::max(next[d], value);
-      }
-      const auto its = static_cast<size_t>(tasks_[awaited].device);
-      clock[its] = std::max(clock[its], number_[awaited]);
-      next[its] = std::max(next[its], number_[awaited]);
-      waits_.push_back(other);
-      if (open_[its] == other) open_[its] = kNoTask;
-    }
-    std::reverse(waits_.begin() + fresh.first_wait, waits_.end());
-    fresh.n_waits = static_cast<int32_t>(waits_.size()) - fresh.first_wait;
-    tasks_.push_back(fresh);
-    last_op_.push_back(0);
-    open_[device] = task;
-  }
+  found_.clear();
+  each_cross(instance, op, [&](int32_t, int32_t other_op) {
+    const int32_t other = task_of_[static_cast<size_t>(other_op)];
+    if (open != kNoTask && known(other, &clocks_[static_cast<size_t>(open) * n_devices_])) return;
+    if (!known(other, &next_[device * n_devices_])) found_.push_back(other);
+  });
+  const bool fresh =
+      open == kNoTask || !found_.empty() || !joins(instance, op, block, padded, open);
+  const int32_t task = fresh ? open_task(index, op, block) : open;
   TaskGroup& own = tasks_[static_cast<size_t>(task)];
   own.max_rows = std::max(own.max_rows, padded);
   last_op_[static_cast<size_t>(task)] = static_cast<int32_t>(op_number);

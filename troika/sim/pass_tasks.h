@@ -1,5 +1,5 @@
 // Groups the operators of a cut pass into tasks and finds what each waits for, as plan::lower()
-// does, on flat arrays.
+// does, on flat arrays. Layers that come out alike are grouped a few times and then copied.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct CutInstance {
   const CutStage* stage = nullptr;
   int32_t shift = 0;     // added to the positions that its references name
   int32_t first_op = 0;  // set by PassGrouper: the number of its first operator in the pass
+  bool copied = false;   // the same: its tasks are copies
 };
 
 // A task as a range of operators in the order of the pass is not enough: devices alternate. So each
@@ -33,13 +34,14 @@ struct TaskGroup {
   double delay_us = 0;
   int32_t first_wait = 0;
   int32_t n_waits = 0;
+  int32_t original = 0;  // the task that it is a copy of, a number of layers later; itself if none
 };
 
 class PassGrouper {
  public:
   // `positions` of a pass; the head is the last.
   PassGrouper(std::span<const device::DeviceInfo> infos, int32_t positions)
-      : infos_(infos), positions_(positions) {}
+      : infos_(infos), n_devices_(infos.size()), positions_(positions) {}
 
   // kUnsupported if a device has no length for a task's rows. `blocks` are the pass's.
   Status run(std::vector<CutInstance>& instances, std::span<const plan::Block> blocks,
@@ -50,32 +52,55 @@ class PassGrouper {
   int32_t task_of(int32_t op) const { return task_of_[static_cast<size_t>(op)]; }
 
  private:
-  const CutInstance& instance_of(const CutInstance& from, const OpRef& ref) const;
-  int32_t op_of(const CutInstance& from, const OpRef& ref) const {
-    return instance_of(from, ref).first_op + ref.op;
+  // What was known before an instance.
+  struct Mark {
+    int32_t tasks = 0;
+    int32_t waits = 0;
+  };
+
+  int32_t place(int32_t block, int32_t position) const {
+    return place_[static_cast<size_t>(block) * static_cast<size_t>(positions_) +
+                  static_cast<size_t>(position)];
   }
+  int32_t place(const CutInstance& from, const OpRef& ref) const;
   template <class Visit>
   void each_kv_writer(const CutInstance& from, const CutOp& op, const Visit& visit) const;
+  template <class Visit>
+  void each_cross(const CutInstance& from, const CutOp& op, const Visit& visit) const;
+
+  void lay_out();
   void find_crossing();
-  void find_ends();
-  Status group(const CutInstance& instance, size_t index);
-  Status add(const CutInstance& instance, size_t index, int32_t op);
+  void find_ends(const CutInstance& instance);
+  Status group(const CutInstance& instance, int32_t index);
+  Status add(const CutInstance& instance, int32_t index, int32_t op);
+  int32_t open_task(int32_t index, const CutOp& op, int32_t block);
   bool joins(const CutInstance& instance, const CutOp& op, int32_t block, int64_t rows,
              int32_t task) const;
   bool known(int32_t other, const int32_t* clock) const;
 
+  // Copies: see pass_repeats.cpp.
+  void find_periods();
+  void mark(size_t index);
+  int32_t next_at(size_t index, size_t device, size_t other) const {
+    return marked_next_[(index * n_devices_ + device) * n_devices_ + other];
+  }
+  size_t repeats(size_t index) const;
+  bool same_tasks(size_t index, int32_t period) const;
+  bool same_state(size_t index, int32_t period) const;
+  int32_t last_like(int32_t index, int32_t layers) const;
+  bool far_ones_known(size_t index, int32_t period, int32_t count) const;
+  void copy(size_t index, int32_t period, int32_t count);
+  int32_t made(size_t index, int32_t period, size_t device) const;
+
   std::span<const device::DeviceInfo> infos_;
+  size_t n_devices_;
   int32_t positions_;
   std::span<const plan::Block> blocks_;
   int64_t logit_rows_ = 1;
   std::span<CutInstance> instances_;
-  std::vector<int32_t> place_;    // by block and position, the head last: index of the instance
-  std::vector<int32_t> device_;   // by operator
+  std::vector<int32_t> place_;    // by block and position: index of the instance
   std::vector<uint8_t> crosses_;  // by operator
   std::vector<uint8_t> ends_;     // by operator
-  // What each operator reads of other devices: cross_deps_[first_cross_[op], first_cross_[op + 1]).
-  std::vector<int32_t> cross_deps_;
-  std::vector<int32_t> first_cross_;
   std::vector<int32_t> task_of_;  // by operator
   std::vector<TaskGroup> tasks_;
   std::vector<int32_t> waits_;
@@ -86,6 +111,18 @@ class PassGrouper {
   std::vector<int32_t> number_;  // by task, on its device, from 1
   std::vector<int32_t> open_;    // by device
   std::vector<int32_t> found_;
+  // Of find_ends(), by device.
+  std::vector<uint8_t> later_;
+  std::vector<int32_t> later_block_;
+
+  // By instance: so many instances before it stands the same one of the layer before; 0: none. And
+  // how many instances up to it have the same such number.
+  std::vector<int32_t> period_;
+  std::vector<int32_t> run_;
+  std::vector<Mark> marks_;
+  std::vector<int32_t> marked_next_;
+  std::vector<int32_t> marked_open_;
+  std::vector<int32_t> made_;  // of copy(), by device
 };
 
 }  // namespace troika::sim
