@@ -13,6 +13,7 @@
 
 #include "troika/base/result.h"
 #include "troika/graph/graph.h"
+#include "troika/plan/prediction.h"
 
 namespace troika::plan {
 
@@ -111,6 +112,7 @@ struct RowsBucket {
   // in this order; the input of a chunk comes before its first layer, the head after everything.
   std::vector<OrderEntry> order;
   std::vector<Placement> placements;
+  std::optional<Prediction> predicted = {};
 };
 
 struct Plan {
@@ -118,6 +120,7 @@ struct Plan {
   std::vector<std::string> devices;  // device strings, as opened
   std::string activations = "f32";
   std::string kv_type = "f32";
+  std::string objective;            // what it was planned for, for people; empty: not told
   std::string reason;               // why this plan, for people
   std::vector<RowsBucket> buckets;  // ascending max_rows
 

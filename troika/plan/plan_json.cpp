@@ -159,6 +159,9 @@ Result<RowsBucket> bucket_from(const json& object, const std::string& path) {
   if (const auto order = object.find("order"); order != object.end()) {
     RETURN_IF_ERROR(order_from(*order, path + ".order", bucket));
   }
+  if (const auto predicted = object.find("predicted"); predicted != object.end()) {
+    ASSIGN_OR_RETURN(bucket.predicted, prediction_from(*predicted, path + ".predicted"));
+  }
   ASSIGN_OR_RETURN(const json* placements, array_field(object, path, "placements"));
   if (placements->size() > kMaxPlacements) {
     return make_error(ErrorCode::kInvalidData, "plan: {}.placements has {} entries, {} at most",
@@ -206,6 +209,7 @@ json to_json(const RowsBucket& bucket) {
   json object = {{"max_rows", bucket.max_rows}, {"placements", std::move(placements)}};
   if (!bucket.chunks.empty()) object["chunks"] = bucket.chunks;
   if (bucket.in_flight > 0) object["in_flight"] = bucket.in_flight;
+  if (bucket.predicted) object["predicted"] = to_json(*bucket.predicted);
   if (bucket.order_rule != OrderRule::kStages) object["order"] = to_string(bucket.order_rule);
   if (!bucket.order.empty()) {
     object["order"] = json::array();
@@ -233,12 +237,13 @@ Status check_totals(const Plan& plan) {
 std::string to_json(const Plan& plan) {
   json buckets = json::array();
   for (const RowsBucket& bucket : plan.buckets) buckets.push_back(to_json(bucket));
-  return json{
+  json object = {
       {"version", kPlanVersion},      {"model", fmt::format("{:016x}", plan.model_fingerprint)},
       {"devices", plan.devices},      {"activations", plan.activations},
       {"kv_type", plan.kv_type},      {"reason", plan.reason},
-      {"buckets", std::move(buckets)}}
-      .dump(2, ' ', false, json::error_handler_t::replace);
+      {"buckets", std::move(buckets)}};
+  if (!plan.objective.empty()) object["objective"] = plan.objective;
+  return object.dump(2, ' ', false, json::error_handler_t::replace);
 }
 
 Result<Plan> from_json(std::string_view text) {
@@ -272,6 +277,10 @@ Result<Plan> from_json(std::string_view text) {
   ASSIGN_OR_RETURN(const json* kv_type, field(root, "plan", "kv_type"));
   ASSIGN_OR_RETURN(plan.kv_type, name_from(*kv_type, "plan.kv_type"));
   ASSIGN_OR_RETURN(plan.reason, string_field(root, "plan", "reason"));
+  if (root.contains("objective")) {
+    ASSIGN_OR_RETURN(const json* objective, field(root, "plan", "objective"));
+    ASSIGN_OR_RETURN(plan.objective, name_from(*objective, "plan.objective"));
+  }
   ASSIGN_OR_RETURN(const json* devices, array_field(root, "plan", "devices"));
   ASSIGN_OR_RETURN(const json* buckets, array_field(root, "plan", "buckets"));
   if (devices->size() > kMaxPlanDevices || buckets->size() > kMaxPlanBuckets) {
