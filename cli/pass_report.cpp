@@ -42,10 +42,12 @@ std::string explained(const PassReport& report, const PassPlan& pass) {
   for (const plan::Placement& placement : pass.bucket.placements) text += placement_line(placement);
   for (size_t i = 0; i < pass.forecast.busy_us.size(); ++i) {
     if (pass.forecast.busy_us[i] <= 0) continue;
-    text += fmt::format("    {:<16}  at work {:.0f} % of the time, reads {:.2f} GB of weights\n",
+    const double mj = pass.forecast.energy_mj[i];
+    text += fmt::format("    {:<16}  at work {:.0f} % of the time, reads {:.2f} GB of weights{}\n",
                         report.cost.devices()[i].name,
                         100 * pass.forecast.busy_us[i] / pass.forecast.us,
-                        static_cast<double>(pass.forecast.weight_bytes[i]) / 1e9);
+                        static_cast<double>(pass.forecast.weight_bytes[i]) / 1e9,
+                        mj > 0 ? fmt::format(", draws {:.1f} mJ", mj) : "");
   }
   for (const planner::TunedBy& edit : pass.edits) {
     text += fmt::format("    tuned: {}: {:.3f} ms\n", edit.edit, edit.us / 1e3);
@@ -62,14 +64,17 @@ std::string explained(const PassReport& report, const PassPlan& pass) {
 }  // namespace
 
 std::string report_text(const PassReport& report, bool explain) {
-  std::string text = fmt::format("{}, {}, strategy {}\n{}\n{}\n\n", report.chip, report.model,
-                                 report.strategy, report.stack,
-                                 report.simulated ? "forecast from a description, not measured"
-                                                  : "forecast from measurements");
+  std::string text =
+      fmt::format("{}, {}, strategy {}, objective {}\n{}\n{}\n\n", report.chip, report.model,
+                  report.strategy, report.plan.plan.objective, report.stack,
+                  report.simulated ? "forecast from a description, not measured"
+                                   : "forecast from measurements");
   for (const PassPlan& pass : report.plan.passes) {
     const int64_t rows = pass.bucket.max_rows;
-    text += fmt::format("{:<10}  {:>11.3f} ms  {:>9.2f} tok/s  {}\n", rows_name(rows),
-                        pass.forecast.us / 1e3, per_second(rows, pass.forecast.us), pass.reason);
+    const double mj = pass.forecast.mj();
+    text += fmt::format("{:<10}  {:>11.3f} ms  {:>9.2f} tok/s  {}{}\n", rows_name(rows),
+                        pass.forecast.us / 1e3, per_second(rows, pass.forecast.us),
+                        mj > 0 ? fmt::format("{:>10.1f} mJ  ", mj) : "", pass.reason);
     if (explain) text += explained(report, pass);
   }
   return text;
@@ -82,6 +87,7 @@ Json report_json(const PassReport& report) {
     for (const planner::PassAlternative& other : pass.alternatives) {
       Json one = {{"name", other.name}};
       if (std::isfinite(other.predicted_us)) one["predicted_us"] = other.predicted_us;
+      if (other.predicted_mj > 0) one["predicted_mj"] = other.predicted_mj;
       one["why_not"] = other.why_not;
       alternatives.push_back(std::move(one));
     }
@@ -89,7 +95,8 @@ Json report_json(const PassReport& report) {
     for (size_t i = 0; i < pass.forecast.busy_us.size(); ++i) {
       devices.push_back({{"device", report.cost.devices()[i].name},
                          {"busy_us", pass.forecast.busy_us[i]},
-                         {"weight_bytes", pass.forecast.weight_bytes[i]}});
+                         {"weight_bytes", pass.forecast.weight_bytes[i]},
+                         {"energy_mj", pass.forecast.energy_mj[i]}});
     }
     Json edits = Json::array();
     for (const planner::TunedBy& edit : pass.edits) {
@@ -99,6 +106,7 @@ Json report_json(const PassReport& report) {
     passes.push_back({{"rows", rows},
                       {"depth", rows == 1 ? report.depth : 0},
                       {"predicted_us", pass.forecast.us},
+                      {"predicted_mj", pass.forecast.mj()},
                       {"tokens_per_second", per_second(rows, pass.forecast.us)},
                       {"name", pass.name},
                       {"co_executes", pass.co_executes},
@@ -115,6 +123,7 @@ Json report_json(const PassReport& report) {
           {"simulated", report.simulated},
           {"model", report.model},
           {"strategy", report.strategy},
+          {"objective", report.plan.plan.objective},
           {"passes", std::move(passes)},
           {"plan", Json::parse(plan::to_json(report.plan.plan))}};
 }

@@ -50,6 +50,9 @@ void ModelPlanFlags::declare(Flags& flags) {
                 "Tokens to generate after it; 0: plan no decode (default: 128)");
   flags.choice("--activations", activations_, {"f32", "int8"},
                "int8: a device may round activations where it has no other path");
+  flags.text("--objective", objective_, "WHAT",
+             "latency, ttft, tpot (all: the time of each pass), energy, edp (energy times time), "
+             "power-cap=W or deadline=MS of each pass");
   flags.choice("--sync", sync_, {"queue", "predict", "blocking"},
                "How devices wait for each other");
   flags.number("--weight-bits", weight_bits_, {0, 64},
@@ -79,6 +82,7 @@ Status ModelPlanFlags::run(Console& console, const cost::DescribedCost& cost,
   if (generate_ == 0) request.rows = {prompt_};
   request.decode_depth = prompt_;
   request.pass.integer_activations = activations_ == "int8";
+  ASSIGN_OR_RETURN(request.pass.objective, planner::objective_from(objective_));
   request.pass.weight_bits = weight_bits_;
   request.pass.activation_bits = activation_bits_;
   request.pass.sync = sync_ == "queue"     ? sim::Sync::kQueue

@@ -25,6 +25,7 @@ class ModelPlanFlags {
   int64_t prompt_ = 512;
   int64_t generate_ = 128;
   std::string activations_ = "f32";
+  std::string objective_ = "latency";
   std::string sync_ = "queue";
   double weight_bits_ = 0;
   double activation_bits_ = 0;

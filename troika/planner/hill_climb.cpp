@@ -36,6 +36,8 @@ class Solved {
 // Of the edits of a round that gain nothing, so many of the least bad are tried together with
 // another one.
 constexpr size_t kFirstOfTwo = 6;
+// So many are tried before a round is ended early.
+constexpr size_t kLeastTried = 24;
 
 class Climber {
  public:
@@ -49,8 +51,10 @@ class Climber {
         end_(evaluator.evaluations() + limits.evaluations) {}
 
   Climb run(const plan::RowsBucket& start) {
-    climb_ = {start, evaluator_.score(start), {}};
-    while (std::isfinite(climb_.us) && may_go_on() && climb_.edits < limits_.edits) {
+    climb_.bucket = start;
+    climb_.score = evaluator_.score(start);
+    climb_.us = evaluator_.us();
+    while (std::isfinite(climb_.score) && may_go_on() && climb_.edits < limits_.edits) {
       if (!step()) break;
     }
     return std::move(climb_);
@@ -59,32 +63,42 @@ class Climber {
  private:
   struct Tried {
     Edit edit;
+    double score = 0;
     double us = 0;
+    double mj = 0;
   };
 
   bool may_go_on() const { return evaluator_.may_go_on() && evaluator_.evaluations() < end_; }
 
-  // All edits of a bucket, the fastest first; only those that were tried within the limits.
-  std::vector<Tried> round(const plan::RowsBucket& bucket) {
+  // Edits of a bucket, the best first; only those that were tried within the limits, and until one
+  // leads below `enough`.
+  std::vector<Tried> round(const plan::RowsBucket& bucket, double enough) {
     // The evaluator shows the trace of the bucket that it scored last.
     evaluator_.score(bucket);
     std::vector<Tried> tried;
+    double best = HUGE_VAL;
     for (Edit& edit : edits_of(space_, strategy_, bucket, evaluator_, solved_.of(bucket))) {
-      if (!may_go_on()) break;
-      const double us = evaluator_.score(edit.bucket);
-      if (std::isfinite(us)) tried.push_back({std::move(edit), us});
+      if (!may_go_on() || (best < enough && tried.size() >= kLeastTried)) break;
+      const double score = evaluator_.score(edit.bucket);
+      if (!std::isfinite(score)) continue;
+      best = std::min(best, score);
+      tried.push_back({std::move(edit), score, evaluator_.us(), evaluator_.mj()});
     }
     std::stable_sort(tried.begin(), tried.end(),
-                     [](const Tried& a, const Tried& b) { return a.us < b.us; });
+                     [](const Tried& a, const Tried& b) { return a.score < b.score; });
     return tried;
   }
 
   bool step() {
-    const double most =
-        climb_.us - std::max(strategy_.accept_us, strategy_.accept_part * climb_.us);
-    std::vector<Tried> tried = round(climb_.bucket);
+    const double part = strategy_.accept_part * climb_.score;
+    // The least time that must be gained is none of energy.
+    const bool by_time = space_.request().objective.kind == Objective::Kind::kTime;
+    const double most = climb_.score - (by_time ? std::max(strategy_.accept_us, part) : part);
+    const double enough =
+        strategy_.enough_gain > 0 ? climb_.score * (1 - strategy_.enough_gain) : -HUGE_VAL;
+    std::vector<Tried> tried = round(climb_.bucket, enough);
     if (tried.empty()) return false;
-    if (tried.front().us < most) {
+    if (tried.front().score < most) {
       accept(std::move(tried.front()), 1);
       return true;
     }
@@ -95,8 +109,8 @@ class Climber {
   bool step_by_two(const std::vector<Tried>& tried, double most) {
     std::optional<Tried> best;
     for (size_t i = 0; i < std::min(kFirstOfTwo, tried.size()) && may_go_on(); ++i) {
-      std::vector<Tried> second = round(tried[i].edit.bucket);
-      if (second.empty() || second.front().us >= (best ? best->us : most)) continue;
+      std::vector<Tried> second = round(tried[i].edit.bucket, -HUGE_VAL);
+      if (second.empty() || second.front().score >= (best ? best->score : most)) continue;
       best = std::move(second.front());
       best->edit.name = tried[i].edit.name + " and " + best->edit.name;
     }
@@ -107,9 +121,10 @@ class Climber {
 
   void accept(Tried one, int64_t edits) {
     climb_.bucket = std::move(one.edit.bucket);
+    climb_.score = one.score;
     climb_.us = one.us;
     climb_.edits += edits;
-    climb_.steps.push_back({std::move(one.edit.name), one.us});
+    climb_.steps.push_back({std::move(one.edit.name), one.us, one.mj});
   }
 
   const PassSpace& space_;

@@ -11,6 +11,7 @@ namespace troika::planner {
 
 struct Climb {
   plan::RowsBucket bucket;
+  double score = 0;
   double us = 0;
   std::vector<TunedBy> steps;
   int64_t edits = 0;  // of the steps, of which one may be two edits

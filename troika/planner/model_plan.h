@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "troika/device/device.h"
 #include "troika/graph/graph.h"
 #include "troika/plan/plan.h"
+#include "troika/planner/objective.h"
 #include "troika/planner/strategy.h"
 #include "troika/sim/lowered.h"
 
@@ -58,6 +60,7 @@ struct PassRequest {
   int64_t depth = 0;       // tokens of the sequence before it
   int64_t logit_rows = 1;  // rows whose logits are wanted
   sim::Sync sync = sim::Sync::kQueue;
+  Objective objective;
   Budget budget;
   Variation variation;
   // A device may round activations to integers where it has no other path for so many rows. False:
@@ -95,8 +98,9 @@ struct Forecast {
   int64_t tasks = 0;
   std::optional<Trace> trace;  // if asked for
 
-  // What plans are compared by.
+  // The time that plans are compared by, and the energy.
   double score_us() const { return (mean_us + p90_us) / 2; }
+  double mj() const { return std::accumulate(energy_mj.begin(), energy_mj.end(), idle_mj); }
 };
 
 // Any bucket of a plan on any devices of the cost model, by their names. kUnsupported naming what a
@@ -110,6 +114,7 @@ struct PassAlternative {
   std::string name;  // "gpu alone", "layer", "paired, 4 chunks"
   plan::RowsBucket bucket;
   double predicted_us = 0;  // HUGE_VAL: it cannot be
+  double predicted_mj = 0;
   std::string why_not;
 };
 
@@ -117,6 +122,7 @@ struct PassAlternative {
 struct TunedBy {
   std::string edit;
   double us = 0;  // after it
+  double mj = 0;
 };
 
 struct PassPlan {
@@ -128,14 +134,16 @@ struct PassPlan {
   // The best device alone; empty if no device can have the whole pass.
   std::string best_single;
   double best_single_us = 0;
-  std::vector<PassAlternative> alternatives;  // fastest first
+  double best_single_mj = 0;
+  std::vector<PassAlternative> alternatives;  // the best by the objective first
   std::vector<TunedBy> edits;                 // that led to it, where its trace was tuned
   int64_t evaluations = 0;
 };
 
-// The best bucket that the strategy allows for this pass; its max_rows is the request's rows.
+// The best bucket that the strategy allows for this pass; its max_rows is the request's rows. Where
+// nothing keeps an objective's limit it is the one nearest to it, and the reason says so.
 // kInvalidArgument for a request out of range or a device that does not exist; kUnsupported if
-// nothing that the strategy allows can compute the pass.
+// nothing that the strategy allows can compute the pass, or a power is needed that is not known.
 Result<PassPlan> plan_pass(const graph::Graph& graph, const cost::CostModel& cost,
                            const Strategy& strategy, const PassRequest& request);
 
@@ -152,7 +160,8 @@ struct ModelRequest {
   int64_t max_rows = 4096;   // the longest pass that is served; has a bucket in any case
   int64_t decode_depth = 0;  // tokens before a pass of one row
   std::string kv_type = "f32";
-  PassRequest pass;  // all but rows and depth
+  int32_t threads = 0;  // that plan, each some of the passes; 0: one for each core
+  PassRequest pass;     // all but rows and depth
 };
 inline constexpr int64_t kDefaultRows[] = {1, 4, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
 

@@ -129,6 +129,24 @@ TEST(ModelPlan, AWholePlanServesEveryLength) {
   EXPECT_TRUE(plan::from_json(plan::to_json(planned->plan)).has_value());
 }
 
+TEST(ModelPlan, ThreadsDoNotChangeThePlan) {
+  const DescribedCost cost(*soc::find("snapdragon-8-gen-3"));
+  ModelRequest whole;
+  whole.rows = {1, 16, 64, 200};
+  whole.max_rows = 300;
+  whole.pass = request(1);
+  whole.threads = 1;
+  const auto one = plan_model(small().graph, cost, *strategy_from("troika"), whole);
+  whole.threads = 3;
+  const auto three = plan_model(small().graph, cost, *strategy_from("troika"), whole);
+  ASSERT_TRUE(one.has_value());
+  ASSERT_TRUE(three.has_value());
+  EXPECT_EQ(plan::to_json(one->plan), plan::to_json(three->plan));
+  whole.pass.logit_rows = 0;
+  EXPECT_EQ(plan_model(small().graph, cost, *strategy_from("troika"), whole).error().code,
+            ErrorCode::kInvalidArgument);
+}
+
 TEST(ModelPlan, RequestsOutOfRangeAreRefused) {
   const DescribedCost cost(*soc::find("snapdragon-8-gen-3"));
   for (const int64_t rows : {int64_t{0}, int64_t{-1}, kMaxPassRows + 1}) {

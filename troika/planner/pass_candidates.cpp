@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
+#include "troika/planner/group_division.h"
+#include "troika/planner/layer_candidate.h"
 #include "troika/planner/product_time.h"
 
 namespace troika::planner {
@@ -28,31 +29,6 @@ Candidate alone(const PassSpace& space, size_t device) {
           space.bucket(home, space.alone(device, home)), true};
 }
 
-// Rows as the devices of a pass take them.
-Strategy within_pass(Strategy strategy) {
-  if (strategy.rows == Rows::kTile) strategy.rows = Rows::kPieces;
-  return strategy;
-}
-
-Result<Division> divide(const PassSpace& space, const SiteGroup& group, const Strategy& strategy,
-                        int64_t rows) {
-  cost::Product product = space.product(group, rows);
-  Strategy own = within_pass(strategy);
-  // Wanted rows cannot be divided among devices.
-  if (space.is_head(group)) own.cut_rows = false;
-  std::string last;
-  for (const std::string_view type : soc::types_near(product.weight_bits)) {
-    product.type = type;
-    auto plan = plan_operator(space.cost(), product, own);
-    if (plan) return plan->chosen;
-    if (plan.error().code != ErrorCode::kUnsupported) {
-      return tl::unexpected<Error>(std::move(plan).error());
-    }
-    last = plan.error().message;
-  }
-  return make_error(ErrorCode::kUnsupported, "{}", last);
-}
-
 Result<std::vector<Choice>> divide_all(const PassSpace& space, const Strategy& strategy,
                                        int64_t rows) {
   std::vector<Choice> choices;
@@ -67,30 +43,6 @@ Result<std::vector<Choice>> divide_all(const PassSpace& space, const Strategy& s
 Result<Candidate> by_operators(const PassSpace& space, const Strategy& strategy, int64_t rows) {
   ASSIGN_OR_RETURN(const std::vector<Choice> choices, divide_all(space, strategy, rows));
   return Candidate{strategy.name, space.bucket(space.home(), choices), false};
-}
-
-// The groups whose outputs another group takes as slices of its inputs: gate and up before down.
-std::optional<size_t> group_before(const PassSpace& space, size_t group) {
-  const graph::Graph& graph = space.graph();
-  const Site& site = space.sites()[space.groups()[group].sites.front()];
-  for (size_t i = 0; i < graph.ops.size(); ++i) {
-    const graph::Op& op = graph.ops[i];
-    const auto id = static_cast<graph::OpId>(i);
-    if (op.kind != graph::OpKind::kMatMul || op.stage != site.stage) continue;
-    if (plan::product_name(graph, id) != site.name) continue;
-    const graph::OpId before = graph.tensor(op.inputs[0]).producer;
-    if (graph.op(before).kind != graph::OpKind::kSiluMul) return std::nullopt;
-    const graph::OpId gate = graph.tensor(graph.op(before).inputs[0]).producer;
-    for (size_t g = 0; g < space.groups().size(); ++g) {
-      for (const size_t other : space.groups()[g].sites) {
-        if (space.sites()[other].stage == site.stage &&
-            space.sites()[other].name == plan::product_name(graph, gate)) {
-          return g;
-        }
-      }
-    }
-  }
-  return std::nullopt;
 }
 
 // As the solver divides, but gate, up and down in a pair: along the outputs, then each device's own
@@ -208,6 +160,7 @@ Result<std::vector<Candidate>> cut_candidates(const PassSpace& space, const Stra
   layer.cut_outputs = layer.cut_one_row = layer.cut_rows = layer.cut_inputs = false;
   add(by_operators(space, layer, rows));
   if (!strategy.all_edits) return candidates;
+  add(layer_path_candidate(space, strategy, rows));
   Strategy outputs = strategy;
   outputs.name = "weight-centric";
   outputs.cut_rows = outputs.cut_inputs = false;

@@ -24,6 +24,11 @@ bool takes_one_row(const cost::CostModel& cost, size_t device) {
 
 }  // namespace
 
+bool has_power(const cost::CostModel& cost, size_t device) {
+  const cost::RunFacts facts = cost.run_facts(device);
+  return facts.compute_w > 0 || facts.memory_w > 0;
+}
+
 std::vector<device::DeviceInfo> infos_for(const cost::CostModel& cost, const PassRequest& request) {
   if (!request.infos.empty()) return request.infos;
   std::vector<device::DeviceInfo> infos;

@@ -18,9 +18,14 @@ class ChainCost final : public cost::CostModel {
   ChainCost(const cost::CostModel& cost, bool integer_activations, bool weight_stays = false)
       : cost_(cost), integers_(integer_activations), weight_stays_(weight_stays) {}
 
+  // Products and attention cannot be had on this device.
+  void leave_out(size_t device) { left_out_ |= 1u << device; }
+  bool has_left_out(size_t device) const { return (left_out_ >> device & 1) != 0; }
+
   std::span<const cost::DeviceFacts> devices() const override { return cost_.devices(); }
   std::optional<cost::Estimate> product(size_t device,
                                         const cost::Product& product) const override {
+    if (has_left_out(device)) return std::nullopt;
     cost::Product own = product;
     own.weight_stationary = own.weight_stationary || weight_stays_;
     auto estimate = cost_.product(device, own);
@@ -29,6 +34,7 @@ class ChainCost final : public cost::CostModel {
     return estimate;
   }
   std::optional<cost::Estimate> attention(size_t device, double macs, double bytes) const override {
+    if (has_left_out(device)) return std::nullopt;
     return cost_.attention(device, macs, bytes);
   }
   cost::Estimate elementwise(size_t device, double bytes) const override {
@@ -50,7 +56,11 @@ class ChainCost final : public cost::CostModel {
   const cost::CostModel& cost_;
   bool integers_;
   bool weight_stays_;
+  uint32_t left_out_ = 0;
 };
+
+// Whether its power is known while it works.
+bool has_power(const cost::CostModel& cost, size_t device);
 
 // The request's, or by the facts of the cost model: static devices take rows for which they have
 // graphs, and one row if they compute that; what they write is contiguous.

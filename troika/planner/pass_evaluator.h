@@ -16,25 +16,32 @@ class PassEvaluator {
  public:
   explicit PassEvaluator(const PassSpace& space);
 
-  // The score of Forecast without what building graphs takes; HUGE_VAL for a bucket that cannot be.
+  // By the request's objective, without what building graphs takes; HUGE_VAL for a bucket that
+  // cannot be.
   // Buckets that plan::check() refuses may be asked about, too, but for orders by a list.
   double score(const plan::RowsBucket& bucket);
   // So many buckets were asked about, and so many may be.
   int64_t evaluations() const { return evaluations_; }
   bool may_go_on() const { return evaluations_ < space_.request().budget.evaluations; }
 
-  // Of the last bucket that could be, without noise.
+  // Of the last bucket that could be: its time as plans are compared by it, and its energy.
+  double us() const { return us_; }
+  double mj() const { return mj_; }
+  // And without noise.
   const sim::PassSchedule& schedule() const { return schedule_; }
   std::span<const sim::TaskTimes> times() const { return simulator_.times(); }
   std::span<const double> busy_us() const { return simulator_.busy_us(); }
 
  private:
   const PassSpace& space_;
+  cost::ChipFacts chip_;
   sim::PassScheduler scheduler_;
   sim::PassSchedule schedule_;
   sim::Simulator simulator_;
   sim::Simulator noisy_;
   std::vector<double> varied_;
+  double us_ = 0;
+  double mj_ = 0;
   int64_t evaluations_ = 0;
 };
 

@@ -31,6 +31,25 @@ Status check(const PassRequest& request) {
   return {};
 }
 
+// Devices of unknown power are left out where energy counts.
+std::string left_out(const cost::CostModel& cost, const Objective& objective) {
+  std::string names;
+  for (size_t device = 0; objective.needs_power() && device < cost.devices().size(); ++device) {
+    if (has_power(cost, device)) continue;
+    names += (names.empty() ? "" : ", ") + cost.devices()[device].name;
+  }
+  return names;
+}
+
+Status check_power(const cost::CostModel& cost, const Objective& objective) {
+  if (!objective.needs_power()) return {};
+  for (size_t device = 0; device < cost.devices().size(); ++device) {
+    if (has_power(cost, device)) return {};
+  }
+  return make_error(ErrorCode::kUnsupported, "objective {}: the power of no device is known",
+                    to_string(objective));
+}
+
 struct Judged {
   Candidate candidate;
   Forecast forecast;
@@ -47,22 +66,30 @@ class Contest {
     auto forecast = evaluate(graph_, cost_, candidate.bucket, request_);
     ++evaluations_;
     if (!forecast) {
-      failed_.push_back({std::move(candidate.name), std::move(candidate.bucket), HUGE_VAL,
+      failed_.push_back({std::move(candidate.name), std::move(candidate.bucket), HUGE_VAL, 0,
                          forecast.error().message});
       return;
     }
     judged_.push_back({std::move(candidate), std::move(*forecast)});
   }
 
+  double score(const Judged& one) const {
+    return request_.objective.score(one.forecast.score_us(), one.forecast.mj());
+  }
+
   template <class Fits>
   const Judged* best(const Fits& fits) const {
     const Judged* best = nullptr;
     for (const Judged& one : judged_) {
-      const bool better = best == nullptr || one.forecast.score_us() < best->forecast.score_us();
-      if (fits(one.candidate) && better) best = &one;
+      if (fits(one.candidate) && (best == nullptr || score(one) < score(*best))) best = &one;
     }
     return best;
   }
+  bool has(const std::string& name) const {
+    return std::any_of(judged_.begin(), judged_.end(),
+                       [&](const Judged& one) { return one.candidate.name == name; });
+  }
+  const PassRequest& request() const { return request_; }
   const std::vector<Judged>& judged() const { return judged_; }
   std::vector<PassAlternative> failed() const { return failed_; }
   int64_t evaluations() const { return evaluations_; }
@@ -85,28 +112,45 @@ bool co_executes(const plan::RowsBucket& bucket) {
                      [](const plan::Placement& placement) { return placement.parts.size() > 1; });
 }
 
-double ms(double us) { return us / 1e3; }
+// "3.21 ms", or "3.21 ms and 12.3 mJ".
+std::string amount(const Forecast& forecast, const Objective& objective) {
+  std::string text = fmt::format("{:.2f} ms", forecast.score_us() / 1e3);
+  if (objective.needs_power()) text += fmt::format(" and {:.1f} mJ", forecast.mj());
+  return text;
+}
 
-std::string reason_for(const Judged& chosen, const Judged* single, const Judged* rival,
-                       const Strategy& strategy) {
+// "; no plan was found that keeps deadline=5", or nothing.
+std::string limit_note(const Judged& chosen, const Objective& objective) {
+  if (objective.keeps_limit(chosen.forecast.score_us(), chosen.forecast.mj())) return {};
+  return fmt::format("; nothing that was tried keeps {}", to_string(objective));
+}
+
+std::string reason_for(const Contest& contest, const Judged& chosen, const Judged* single,
+                       const Judged* rival, const Strategy& strategy) {
+  const Objective& objective = contest.request().objective;
   std::string text =
-      fmt::format("{} takes {:.2f} ms", chosen.candidate.name, ms(chosen.forecast.score_us()));
+      fmt::format("{} takes {}", chosen.candidate.name, amount(chosen.forecast, objective));
   if (single == nullptr) return text + "; no device can have the whole pass alone";
-  const double alone = single->forecast.score_us();
+  const double alone = contest.score(*single);
+  const bool by_time = objective.kind == Objective::Kind::kTime;
+  const std::string by = by_time ? "" : fmt::format(" by {}", to_string(objective));
   if (&chosen == single) {
     if (rival == nullptr) return text + "; the strategy shares nothing out, or nothing can be";
-    const double gain = 100 * (1 - rival->forecast.score_us() / alone);
-    text += fmt::format("; co-execution is refused: {} takes {:.2f} ms, {:.1f} % {}",
-                        rival->candidate.name, ms(rival->forecast.score_us()), std::abs(gain),
-                        gain > 0 ? "less" : "more");
+    const double gain = 100 * (1 - contest.score(*rival) / alone);
+    text += fmt::format("; co-execution is refused: {} takes {}, {:.1f} % {}{}",
+                        rival->candidate.name, amount(rival->forecast, objective), std::abs(gain),
+                        gain > 0 ? "less" : "more", by);
     if (gain > 0) {
       text += fmt::format(", below the {:.0f} % that it must gain", 100 * strategy.least_gain);
     }
-    return text;
+    return text + limit_note(chosen, objective);
   }
-  const double gain = 100 * (1 - chosen.forecast.score_us() / alone);
-  return text + fmt::format(", {} {:.2f} ms: {:.1f} % {}", single->candidate.name, ms(alone),
-                            std::abs(gain), gain >= 0 ? "less" : "more, and not guarded");
+  const double gain = 100 * (1 - contest.score(chosen) / alone);
+  return text +
+         fmt::format(", {} {}: {:.1f} % {}{}", single->candidate.name,
+                     amount(single->forecast, objective), std::abs(gain),
+                     gain >= 0 ? "less" : "more, and not guarded", by) +
+         limit_note(chosen, objective);
 }
 
 PassPlan finish(const Contest& contest, const Judged& chosen, const Judged* single,
@@ -120,20 +164,26 @@ PassPlan finish(const Contest& contest, const Judged& chosen, const Judged* sing
   if (single != nullptr) {
     plan.best_single = single->candidate.name;
     plan.best_single_us = single->forecast.score_us();
+    plan.best_single_mj = single->forecast.mj();
   }
+  std::vector<const Judged*> others;
   for (const Judged& one : contest.judged()) {
-    if (&one == &chosen) continue;
-    const double more = one.forecast.score_us() / chosen.forecast.score_us() - 1;
-    plan.alternatives.push_back(
-        {one.candidate.name, one.candidate.bucket, one.forecast.score_us(),
-         more >= 0 ? fmt::format("takes {:.1f} % longer", 100 * more)
-                   : fmt::format("takes {:.1f} % less, which is not enough", -100 * more)});
+    if (&one != &chosen) others.push_back(&one);
+  }
+  std::stable_sort(others.begin(), others.end(), [&](const Judged* a, const Judged* b) {
+    return contest.score(*a) < contest.score(*b);
+  });
+  const bool by_time = contest.request().objective.kind == Objective::Kind::kTime;
+  for (const Judged* one : others) {
+    const double more = contest.score(*one) / contest.score(chosen) - 1;
+    const char* const what =
+        by_time ? (more >= 0 ? "takes {:.1f} % longer" : "takes {:.1f} % less, which is not enough")
+                : (more >= 0 ? "is {:.1f} % worse" : "is {:.1f} % better, which is not enough");
+    plan.alternatives.push_back({one->candidate.name, one->candidate.bucket,
+                                 one->forecast.score_us(), one->forecast.mj(),
+                                 fmt::format(fmt::runtime(what), 100 * std::abs(more))});
   }
   for (PassAlternative& one : contest.failed()) plan.alternatives.push_back(std::move(one));
-  std::stable_sort(plan.alternatives.begin(), plan.alternatives.end(),
-                   [](const PassAlternative& a, const PassAlternative& b) {
-                     return a.predicted_us < b.predicted_us;
-                   });
   plan.evaluations = contest.evaluations();
   return plan;
 }
@@ -143,6 +193,7 @@ PassPlan finish(const Contest& contest, const Judged& chosen, const Judged* sing
 Result<PassPlan> plan_pass(const graph::Graph& graph, const cost::CostModel& cost,
                            const Strategy& strategy, const PassRequest& given) {
   RETURN_IF_ERROR(check(given));
+  RETURN_IF_ERROR(check_power(cost, given.objective));
   PassRequest request = given;
   request.build_graphs = request.build_graphs || strategy.rows == Rows::kBuilt;
   ASSIGN_OR_RETURN(const PassSpace space,
@@ -152,7 +203,9 @@ Result<PassPlan> plan_pass(const graph::Graph& graph, const cost::CostModel& cos
   Contest contest(graph, cost, request);
   for (Candidate& candidate : schedules.candidates) contest.enter(std::move(candidate));
   if (strategy.device.empty()) {
-    for (Candidate& candidate : single_candidates(space)) contest.enter(std::move(candidate));
+    for (Candidate& candidate : single_candidates(space)) {
+      if (!contest.has(candidate.name)) contest.enter(std::move(candidate));
+    }
   }
   const Judged* single = contest.best([](const Candidate& c) { return c.single; });
   const Judged* rival = contest.best([](const Candidate& c) { return !c.single; });
@@ -169,11 +222,14 @@ Result<PassPlan> plan_pass(const graph::Graph& graph, const cost::CostModel& cos
                       failed.empty() ? "nothing can compute the pass" : failed.front().why_not);
   }
   if (guarded && single != nullptr && rival != nullptr) {
-    const double most = single->forecast.score_us() * (1 - strategy.least_gain);
-    chosen = rival->forecast.score_us() < most ? rival : single;
+    const double most = contest.score(*single) * (1 - strategy.least_gain);
+    chosen = contest.score(*rival) < most ? rival : single;
   }
-  PassPlan plan = finish(contest, *chosen, single, reason_for(*chosen, single, rival, strategy));
+  PassPlan plan =
+      finish(contest, *chosen, single, reason_for(contest, *chosen, single, rival, strategy));
   plan.evaluations += evaluator.evaluations();
+  const std::string without = left_out(cost, request.objective);
+  if (!without.empty()) plan.reason += fmt::format("; power not known, not used: {}", without);
   if (chosen->candidate.name.ends_with(", tuned")) plan.edits = std::move(schedules.steps);
   return plan;
 }

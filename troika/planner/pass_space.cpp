@@ -22,6 +22,9 @@ PassSpace::PassSpace(const graph::Graph& graph, const cost::CostModel& cost,
       infos_(infos_for(cost, request)),
       operand_order_(operand_order) {
   find_sites();
+  for (size_t device = 0; request.objective.needs_power() && device < infos_.size(); ++device) {
+    if (!has_power(cost, device)) cost_.leave_out(device);
+  }
   for (size_t device = 0; device < cost_.devices().size(); ++device) {
     other_us_.push_back(other_work_us(device));
   }
@@ -81,18 +84,25 @@ double PassSpace::other_work_us(size_t device) const {
   const auto rows = static_cast<double>(request_.rows);
   double us = 0;
   for (const graph::Op& op : graph_->ops) {
-    if (op.layer != 0 || op.kind == OpKind::kMatMul) continue;
+    const bool light = op.kind != OpKind::kMatMul && op.kind != OpKind::kAttention;
+    if (op.layer != 0 || !light) continue;
     double width = static_cast<double>(graph_->tensor(op.output).width);
     for (const graph::TensorId input : op.inputs) {
       width += static_cast<double>(graph_->tensor(input).width);
     }
-    if (op.kind != OpKind::kAttention) {
-      us += cost_.elementwise(device, 4 * rows * width).work_us();
-      continue;
-    }
-    const double keys = static_cast<double>(request_.depth) + (rows + 1) / 2;
+    us += cost_.elementwise(device, 4 * rows * width).work_us();
+  }
+  return us + attention_us(device, request_.rows);
+}
+
+double PassSpace::attention_us(size_t device, int64_t rows) const {
+  const auto count = static_cast<double>(rows);
+  double us = 0;
+  for (const graph::Op& op : graph_->ops) {
+    if (op.layer != 0 || op.kind != OpKind::kAttention) continue;
+    const double keys = static_cast<double>(request_.depth) + (count + 1) / 2;
     const auto heads = static_cast<double>(op.heads.n_heads * op.heads.head_dim);
-    const auto work = cost_.attention(device, 2 * heads * keys * rows, 4 * heads * keys);
+    const auto work = cost_.attention(device, 2 * heads * keys * count, 4 * heads * keys);
     us += work ? work->work_us() : HUGE_VAL;
   }
   return us;

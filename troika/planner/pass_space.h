@@ -52,6 +52,9 @@ class PassSpace {
   const std::vector<SiteGroup>& groups() const { return groups_; }
   // Where attention and everything that is no product is done soonest.
   size_t home() const { return home_; }
+  // What attention over so many rows of this pass takes in one layer; HUGE_VAL if the device cannot
+  // have it.
+  double attention_us(size_t device, int64_t rows) const;
   // Whether a device can be one's home.
   bool can_host(size_t device) const;
 

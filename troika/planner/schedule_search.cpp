@@ -14,7 +14,7 @@ constexpr double kFirstPart = 0.4;
 
 struct Scored {
   Candidate candidate;
-  double us = HUGE_VAL;
+  double score = HUGE_VAL;
 };
 
 int64_t rounded_up(int64_t rows, int64_t quantum) {
@@ -54,17 +54,21 @@ class Search {
     const int64_t rows = space_.request().rows;
     ASSIGN_OR_RETURN(std::vector<Candidate> whole, strategy_candidates(space_, strategy_, rows));
     for (Candidate& candidate : whole) consider(std::move(candidate));
+    // What takes least energy may be near one device alone.
+    if (space_.request().objective.needs_power() && strategy_.all_edits) {
+      for (Candidate& candidate : single_candidates(space_)) consider(std::move(candidate));
+    }
     for (int64_t count = 2; count <= strategy_.most_chunks; ++count) {
       for (auto& sizes : chunk_sizes(rows, count, strategy_.chunk_quantum)) {
         RETURN_IF_ERROR(chunked(count, std::move(sizes)));
       }
     }
     std::stable_sort(scored_.begin(), scored_.end(),
-                     [](const Scored& a, const Scored& b) { return a.us < b.us; });
+                     [](const Scored& a, const Scored& b) { return a.score < b.score; });
     Schedules found;
     if (strategy_.tune) tune(found);
     for (Scored& one : scored_) {
-      if (std::isfinite(one.us) || found.candidates.empty()) {
+      if (std::isfinite(one.score) || found.candidates.empty()) {
         found.candidates.push_back(std::move(one.candidate));
       }
     }
@@ -73,14 +77,14 @@ class Search {
 
  private:
   void consider(Candidate candidate) {
-    const double us = evaluator_.score(candidate.bucket);
+    const double score = evaluator_.score(candidate.bucket);
     // Of each name, which is a way to cut, the best schedule.
     for (Scored& known : scored_) {
       if (known.candidate.name != candidate.name) continue;
-      if (us < known.us) known = {std::move(candidate), us};
+      if (score < known.score) known = {std::move(candidate), score};
       return;
     }
-    scored_.push_back({std::move(candidate), us});
+    scored_.push_back({std::move(candidate), score});
   }
 
   Status chunked(int64_t count, std::vector<int64_t> sizes) {
@@ -107,26 +111,27 @@ class Search {
   void tune(Schedules& found) {
     std::vector<Scored> tuned;
     const size_t count = std::min(kTuned, scored_.size());
-    double best_us = HUGE_VAL;
+    double best = HUGE_VAL;
     for (size_t i = 0; i < count; ++i) {
-      if (!std::isfinite(scored_[i].us)) break;
+      if (!std::isfinite(scored_[i].score)) break;
       ClimbLimits limits;
       const int64_t left = space_.request().budget.evaluations - evaluator_.evaluations();
       limits.evaluations = left / static_cast<int64_t>(count - i);
       Climb climbed = climb(space_, strategy_, scored_[i].candidate.bucket, evaluator_, limits);
       if (climbed.steps.empty()) continue;
-      if (climbed.us < best_us) {
-        best_us = climbed.us;
+      if (climbed.score < best) {
+        best = climbed.score;
         found.steps = climbed.steps;
       }
       Candidate candidate = scored_[i].candidate;
       candidate.name += ", tuned";
+      candidate.single = false;
       candidate.bucket = std::move(climbed.bucket);
-      tuned.push_back({std::move(candidate), climbed.us});
+      tuned.push_back({std::move(candidate), climbed.score});
     }
     for (Scored& one : tuned) scored_.push_back(std::move(one));
     std::stable_sort(scored_.begin(), scored_.end(),
-                     [](const Scored& a, const Scored& b) { return a.us < b.us; });
+                     [](const Scored& a, const Scored& b) { return a.score < b.score; });
   }
 
   const PassSpace& space_;

@@ -49,6 +49,9 @@ struct Strategy {
   // What an edit must gain: the larger of a time and a part of the pass.
   double accept_us = 0;
   double accept_part = 1e-4;
+  // A round of edits in which the most critical ones gained such a part is ended there; 0: all are
+  // tried.
+  double enough_gain = 0;
 
   int64_t grid_for(int64_t rows_of_product) const {
     return rows_of_product == 1 ? grid_one_row : grid;
