@@ -34,10 +34,12 @@ may[troika/profile]="troika/base troika/device troika/device/registry troika/dev
 may[troika/plan]="${may[troika/device]} troika/device"
 may[troika/planner]="${may[troika/sim]} troika/sim"
 may[troika/forecast]="${may[troika/planner]} troika/planner"
+may[troika/reproduce]="${may[troika/forecast]} troika/forecast troika/published"
 may[troika/runtime]="${may[troika/plan]} troika/plan"
 may[troika/engine]="${may[troika/runtime]} troika/runtime troika/device/registry troika/device/check"
 may[cli]="web ${may[troika/engine]} troika/engine troika/profile troika/device/cpu/kernels"
 may[cli]+=" troika/device/check troika/device/probe troika/soc troika/cost troika/planner troika/forecast"
+may[cli]+=" troika/published troika/reproduce"
 
 # Any test may read files of the repository; tests of what runs on a device may name a real one.
 test_may() {
