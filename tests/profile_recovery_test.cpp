@@ -172,7 +172,11 @@ TEST_F(ProfileRecovery, FindsTheFixedCostOfATask) {
 TEST_F(ProfileRecovery, StatesItsErrorFromPointsThatItDidNotUse) {
   for (const profile::DeviceProfile& one : cost_->profile().devices) {
     EXPECT_GT(one.checks.size(), 10u) << one.name;
-    EXPECT_LT(one.stated_error(), 0.15) << one.name;
+    for (const profile::CheckPoint& check : one.checks) {
+      EXPECT_LT(check.error(), 0.2)
+          << one.name << ": " << check.rows << " rows, " << check.n << "x" << check.k
+          << ", measured " << check.measured_us << ", predicted " << check.predicted_us;
+    }
   }
 }
 

@@ -35,6 +35,16 @@ double main_bits_of(const DeviceProfile& device) {
       ->first;
 }
 
+// Where a device has none of its own: graphs are kept for powers of two of its tile.
+std::vector<int64_t> standard_lengths_of(const DeviceProfile& device) {
+  std::vector<int64_t> lengths = device.standard_rows;
+  if (!lengths.empty() || device.row_tile == 1) return lengths;
+  int64_t longest = device.row_tile;
+  for (const auto& point : device.products) longest = std::max(longest, point.rows);
+  for (int64_t rows = device.row_tile; rows <= longest; rows *= 2) lengths.push_back(rows);
+  return lengths;
+}
+
 }  // namespace
 
 // Least squares of relative errors, with coefficients that are not negative: the best of all
@@ -128,7 +138,7 @@ void ProfiledCost::learn(const DeviceProfile& device) {
   facts.row_tile = device.row_tile;
   facts.n_tile = std::max(device.n_tile, device.n_cut);
   facts.k_tile = std::max(device.k_tile, device.k_cut);
-  facts.standard_lengths = device.standard_rows;
+  facts.standard_lengths = standard_lengths_of(device);
   facts.static_graphs = !device.standard_rows.empty() || device.row_tile > 1;
   facts.only_products = device.attention.empty() && device.elementwise.empty();
   facts.bandwidth_gbps = std::max(device.read_gbps, kSlowestGbps);

@@ -16,7 +16,8 @@ using Curves = std::map<Shape, Curve>;
 // Weights of a file and of a plan have the same bits up to rounding.
 constexpr double kSameBits = 0.01;
 
-// Averages neighbours that fall, so that nothing costs less for more.
+// Averages neighbours that fall, so that nothing costs less for more. One row may have a way of its
+// own on a device, slower than that for several.
 void make_rising(Curve& curve) {
   struct Pool {
     double sum = 0;
@@ -25,6 +26,7 @@ void make_rising(Curve& curve) {
   };
   std::vector<Pool> pools;
   for (const auto& [rows, us] : curve) {
+    if (rows == 1) continue;
     pools.push_back({us, 1});
     while (pools.size() > 1 && pools[pools.size() - 2].mean() > pools.back().mean()) {
       pools[pools.size() - 2].sum += pools.back().sum;
@@ -32,7 +34,7 @@ void make_rising(Curve& curve) {
       pools.pop_back();
     }
   }
-  auto at = curve.begin();
+  auto at = curve.upper_bound(1);
   for (const Pool& pool : pools) {
     for (int i = 0; i < pool.count; ++i) (at++)->second = pool.mean();
   }
@@ -166,7 +168,7 @@ ProductLaw::Table ProductLaw::make_table(const std::vector<const ProductPoint*>&
         const auto found = known.find(shape);
         double& us = table.at(r, n, k);
         us = found != known.end() ? found->second : filled(known, shape);
-        if (r > 0) us = std::max(us, table.at(r - 1, n, k));
+        if (r > 0 && table.rows[r - 1] > 1) us = std::max(us, table.at(r - 1, n, k));
         if (n > 0) us = std::max(us, table.at(r, n - 1, k));
         if (k > 0) us = std::max(us, table.at(r, n, k - 1));
       }
