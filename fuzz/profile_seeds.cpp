@@ -12,14 +12,14 @@ namespace {
 troika::profile::Profile full_profile() {
   using namespace troika::profile;
   Profile profile;
-  profile.build = "seed";
+  profile.build = std::string("seed");
   profile.complete = true;
   profile.model = {"model", "Q4_1", 2, 64, 4, 2, 16, 96, 1000, "f32"};
   for (const char* name : {"cpu@0", "npu"}) {
     DeviceProfile device;
     device.name = name;
-    device.kind = "cpu";
-    device.version = "1";
+    device.kind = std::string("cpu");
+    device.version = std::string("1");
     device.facts = {{"kernels", "avx2"}};
     device.standard_rows = {1, 32, 64};
     device.n_tile = 32;
