@@ -36,6 +36,7 @@ class ProfileVerb final : public Verb {
     flags.begin_group("Output");
     flags.toggle("--show", show_, "Print the profile's tables");
     flags.toggle("--json", json_, "Print the profile itself");
+    flags.toggle("--schema", schema_, "Print the JSON schema of profiles, and measure nothing");
     flags.file("-o,--output", output_, "Write the profile to a file");
     flags.set_examples(
         "  troika profile --device cpu@0,openvino@1\n"
@@ -45,6 +46,7 @@ class ProfileVerb final : public Verb {
   }
 
   Status run(Console& console) override {
+    if (schema_) return console.print(profile::json_schema() + "\n");
     if (!file_.empty()) {
       ASSIGN_OR_RETURN(const std::string text, read_text(file_, profile::kMaxProfileBytes + 1));
       auto profile = profile::from_json(text);
@@ -127,7 +129,7 @@ class ProfileVerb final : public Verb {
                         std::span<const std::unique_ptr<device::Device>> devices,
                         profile::ProfilerOptions options, const profile::ProfileStore& store,
                         profile::Profile& profile, Console& console) {
-    Progress progress(console, "profiling");
+    Progress progress(console, "profiling", true);
     const TimePoint begin = system_clock().now();
     options.cancelled = interrupted;
     options.progress = [&](double part) {
@@ -157,6 +159,7 @@ class ProfileVerb final : public Verb {
   bool no_cache_ = false;
   bool show_ = false;
   bool json_ = false;
+  bool schema_ = false;
   std::string output_;
 };
 

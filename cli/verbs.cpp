@@ -16,7 +16,7 @@ constexpr std::array kVerbs = {
     VerbEntry{"perplexity", "Score a text", make_perplexity},
     VerbEntry{"devices", "List the devices of this machine", make_devices},
     VerbEntry{"doctor", "Examine the devices of this machine", make_doctor},
-    VerbEntry{"profile", "Measure devices on a model's shapes", make_profile},
+    VerbEntry{"profile", "Measure devices on the shapes of a model", make_profile},
     VerbEntry{"plan", "Plan a product or a model on a described chip", make_plan},
     VerbEntry{"simulate", "Forecast a model on a described chip", make_simulate},
     VerbEntry{"sweep", "Forecast many models on many described chips", make_sweep},

@@ -52,9 +52,10 @@ class Idle final : public device::QueuedDevice {
 
 // One layer with the products of HeteroInfer's table. Nobody reads the weights.
 struct Products {
-  Products() {
-    for (const auto& [n, k] :
-         {std::pair{4096, 4096}, {28672, 4096}, {4096, 14336}, {14336, 4096}}) {
+  using Extents = std::vector<std::pair<int64_t, int64_t>>;
+  explicit Products(const Extents& extents = {
+                        {4096, 4096}, {28672, 4096}, {4096, 14336}, {14336, 4096}}) {
+    for (const auto& [n, k] : extents) {
       model::Weight weight;
       weight.type = model::TensorType::kQ4_0;
       weight.rows = n;
@@ -221,6 +222,58 @@ TEST_F(ProfileRecovery, PlansTheProductsAsThePublishedTable) {
       }
     }
   }
+}
+
+// What was measured, in the order in which it was, without what a clock stamped on it.
+std::string records(profile::Profile profile) {
+  profile.took_s = 0;
+  for (profile::DeviceProfile& device : profile.devices) device.launch = {};
+  return to_json(profile);
+}
+
+TEST(InterruptedProfile, TakenUpAgainEndsWithTheSameRecords) {
+  const Products products({{1024, 512}, {512, 2048}});
+  // Stops after so many questions; tells how many there were.
+  const auto measure = [&](profile::Profile& profile, int64_t stop_after) {
+    ManualClock clock;
+    std::vector<std::unique_ptr<device::Device>> devices;
+    devices.push_back(paced("npu", device::DeviceKind::kNpu, clock));
+    profile::ProfilerOptions options;
+    options.max_rows = 256;
+    options.layers = false;
+    int64_t asked = 0;
+    double part = 0;
+    bool forward = true;
+    options.cancelled = [&] { return ++asked > stop_after; };
+    options.progress = [&](double now) {
+      forward = forward && now >= part && now <= 1;
+      part = now;
+    };
+    const Status done = profile::measure_profile(products.graph, devices, options, profile, clock);
+    EXPECT_TRUE(forward);
+    EXPECT_EQ(done.has_value(), asked <= stop_after);
+    if (!done) {
+      EXPECT_EQ(done.error().code, ErrorCode::kCancelled);
+    }
+    EXPECT_EQ(profile.complete, done.has_value());
+    return asked;
+  };
+  profile::Profile whole;
+  const int64_t all = measure(whole, INT64_MAX);
+  ASSERT_GT(whole.devices[0].products.size(), 20u);
+  // Once, early or late; and again and again.
+  for (const double part : {0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99}) {
+    profile::Profile taken_up;
+    measure(taken_up, static_cast<int64_t>(part * static_cast<double>(all)));
+    EXPECT_FALSE(taken_up.complete);
+    auto read = profile::from_json(profile::to_json(taken_up));
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    measure(*read, INT64_MAX);
+    EXPECT_TRUE(records(*read) == records(whole)) << part;
+  }
+  profile::Profile taken_up;
+  for (int run = 0; run < 12 && !taken_up.complete; ++run) measure(taken_up, all / 4);
+  EXPECT_TRUE(records(taken_up) == records(whole));
 }
 
 }  // namespace

@@ -44,27 +44,43 @@ DeviceProfiler::DeviceProfiler(const graph::Graph& graph, const ModelWork& work,
       stopwatch_(device, clock, options.repeats, options.cancelled) {}
 
 Status DeviceProfiler::run() {
+  const size_t shapes = work_.products.size();
+  begin_part(0.1, 2 + 2 * shapes + 15);
   RETURN_IF_ERROR(launches());
   RETURN_IF_ERROR(order());
   RETURN_IF_ERROR(tiles());
-  done_part_ = 0.1;
+  const size_t orders = profile_.chooses_order ? 2 : 1;
+  const size_t lengths = first_rows().size();
+  const size_t some = some_rows().size();
+  begin_part(0.4, orders * shapes * lengths);
   RETURN_IF_ERROR(products());
-  done_part_ = 0.4;
+  begin_part(0.65, orders * shapes * some * 6);
   RETURN_IF_ERROR(slices());
-  done_part_ = 0.65;
+  begin_part(0.75, shapes * 8);
   RETURN_IF_ERROR(hold_out());
-  done_part_ = 0.75;
   RETURN_IF_ERROR(bandwidth());
   if (options_.layers) {
+    begin_part(0.85, some * options_.depths.size());
     RETURN_IF_ERROR(attention());
-    done_part_ = 0.85;
+    begin_part(0.9, some * 4);
     RETURN_IF_ERROR(elementwise());
-    done_part_ = 0.9;
+    begin_part(1, lengths * 4);
     RETURN_IF_ERROR(layers());
   }
-  done_part_ = 1;
+  begin_part(1, 1);
   step();
   return {};
+}
+
+void DeviceProfiler::begin_part(double until, size_t steps) {
+  done_part_ = until_;
+  until_ = until;
+  step_part_ = (until - done_part_) / static_cast<double>(std::max<size_t>(steps, 1));
+}
+
+void DeviceProfiler::step() {
+  done_part_ = std::min(done_part_ + step_part_, until_);
+  step_(done_part_);
 }
 
 int64_t DeviceProfiler::compiled_rows(int64_t rows) const {
@@ -136,11 +152,15 @@ Result<Sample> DeviceProfiler::probe(const Shape& shape, int64_t rows, int64_t n
                    Workload::products(slices, rows_for(rows, compiled_rows(rows)), in_place));
   const auto prepared = stopwatch_.prepare(std::move(workload));
   if (!prepared) return tl::unexpected<Error>(prepared.error());
-  if (copies == 1 && (!profile_.standard_rows.empty() || profile_.row_tile > 1)) {
+  ASSIGN_OR_RETURN(Sample time, stopwatch_.time({&*prepared, 1}));
+  // Of what was built again after an interruption the first time stays.
+  const bool built =
+      std::any_of(profile_.builds.begin(), profile_.builds.end(),
+                  [&](const BuildPoint& p) { return p.rows == rows && p.n == n && p.k == k; });
+  if (copies == 1 && !built && (!profile_.standard_rows.empty() || profile_.row_tile > 1)) {
     profile_.builds.push_back(
         {rows, n, k, to_us((*prepared)->compile_time), (*prepared)->kept_bytes});
   }
-  ASSIGN_OR_RETURN(Sample time, stopwatch_.time({&*prepared, 1}));
   const double task = std::min(profile_.launch.task_us, 0.9 * time.median_us);
   time.median_us = (time.median_us - task) / static_cast<double>(copies);
   time.deviation_us /= static_cast<double>(copies);
@@ -261,26 +281,50 @@ Status DeviceProfiler::tiles() {
     ASSIGN_OR_RETURN(const Sample time, probe(main, rows, n, k, best, 1));
     return time.median_us;
   };
+  // All of them are known, or none: an interrupted run finds them again.
+  int64_t row_tile = 1;
   if (device_.info().standard_rows.empty() && options_.max_rows >= 256) {
-    ASSIGN_OR_RETURN(profile_.row_tile, tile_of(0, [&](int64_t rows) {
+    ASSIGN_OR_RETURN(row_tile, tile_of(0, [&](int64_t rows) {
                        return probed(rows, std::min<int64_t>(main.n, 1024), main.k);
                      }));
   }
   // What pads rows may pad the rest; what does not pad them does not.
-  if (profile_.row_tile == 1 && device_.info().standard_rows.empty()) return {};
+  if (row_tile == 1 && device_.info().standard_rows.empty()) return {};
   const int64_t rows = many_rows();
-  if (main.n < kTileProbeOutputs + 256) return {};
-  ASSIGN_OR_RETURN(profile_.n_tile,
-                   tile_of(kTileProbeOutputs, [&](int64_t n) { return probed(rows, n, main.k); }));
-  // Inputs are cut at blocks of the stored weights, so that only their multiples can be seen.
-  profile_.k_tile = std::max<int64_t>(profile_.k_cut, 1);
+  int64_t n_tile = 1;
+  if (main.n >= kTileProbeOutputs + 256) {
+    ASSIGN_OR_RETURN(
+        n_tile, tile_of(kTileProbeOutputs, [&](int64_t n) { return probed(rows, n, main.k); }));
+    // Inputs are cut at blocks of the stored weights, so that only their multiples can be seen.
+    profile_.k_tile = std::max<int64_t>(profile_.k_cut, 1);
+  }
+  profile_.row_tile = row_tile;
+  profile_.n_tile = n_tile;
   return {};
+}
+
+bool DeviceProfiler::knows(const Shape& shape, int64_t rows) const {
+  return std::any_of(profile_.products.begin(), profile_.products.end(), [&](const auto& p) {
+    return p.rows == rows && p.n == shape.n && p.k == shape.k;
+  });
 }
 
 // Between rows of which something is known the law must be near enough.
 Status DeviceProfiler::refine(std::vector<int64_t>& rows) {
   const Shape& main = work_.main();
   const int64_t tile = profile_.row_tile;
+  // Other shapes come after it: an interrupted run has chosen the lengths already.
+  const bool chosen =
+      std::any_of(profile_.products.begin(), profile_.products.end(),
+                  [&](const ProductPoint& p) { return p.n != main.n || p.k != main.k; });
+  if (chosen) {
+    std::set<int64_t> known(rows.begin(), rows.end());
+    for (const ProductPoint& p : profile_.products) {
+      if (p.n == main.n && p.k == main.k) known.insert(p.rows);
+    }
+    rows.assign(known.begin(), known.end());
+    return {};
+  }
   std::vector<std::pair<int64_t, int64_t>> gaps;
   for (size_t i = 1; i < rows.size(); ++i) gaps.emplace_back(rows[i - 1], rows[i]);
   for (size_t next = 0; next < gaps.size() && rows.size() < options_.most_rows_points; ++next) {
@@ -288,6 +332,14 @@ Status DeviceProfiler::refine(std::vector<int64_t>& rows) {
     const auto root = std::sqrt(static_cast<double>(low) * static_cast<double>(high));
     const int64_t middle = (static_cast<int64_t>(root) + tile - 1) / tile * tile;
     if (middle <= low || middle >= high || too_large(middle, main.n, main.k)) continue;
+    // Measured before an interruption: it was needed.
+    if (knows(main, middle)) {
+      rows.push_back(middle);
+      RETURN_IF_ERROR(both_orders(main, middle, main.n, main.k));
+      gaps.emplace_back(low, middle);
+      gaps.emplace_back(middle, high);
+      continue;
+    }
     const auto expected = law().us(main.bits(), middle, main.n, main.k);
     ASSIGN_OR_RETURN(const Sample time,
                      probe(main, middle, main.n, main.k, Order::kWeightInPlace, 1));
@@ -335,10 +387,12 @@ Status DeviceProfiler::slices() {
 }
 
 Status DeviceProfiler::hold_out() {
-  if (!profile_.checks.empty()) return {};
   const ProductLaw made = law();
   const auto check = [&](const Shape& shape, int64_t rows, int64_t n, int64_t k) -> Status {
-    if (!can_have(rows) || too_large(rows, n, k)) return {};
+    const bool known =
+        std::any_of(profile_.checks.begin(), profile_.checks.end(),
+                    [&](const auto& p) { return p.rows == rows && p.n == n && p.k == k; });
+    if (known || !can_have(rows) || too_large(rows, n, k)) return {};
     int64_t copies = 1;
     if (rows <= kFewRows) copies = std::min<int64_t>(kMostCopies, std::ssize(shape.weights));
     ASSIGN_OR_RETURN(const Sample time, probe(shape, rows, n, k, Order::kWeightInPlace, copies));

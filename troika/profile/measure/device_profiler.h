@@ -43,6 +43,7 @@ class DeviceProfiler {
                        int64_t copies);
   Status both_orders(const Shape& shape, int64_t rows, int64_t n, int64_t k);
   Status refine(std::vector<int64_t>& rows);
+  bool knows(const Shape& shape, int64_t rows) const;
   Result<int64_t> tile_of(int64_t base, const std::function<Result<double>(int64_t)>& us);
   ProductLaw law() const { return ProductLaw(profile_.products, Padding::of(profile_)); }
 
@@ -54,7 +55,9 @@ class DeviceProfiler {
   std::vector<int64_t> first_rows() const;
   std::vector<int64_t> some_rows() const;  // for what is measured at a few lengths
   int64_t many_rows() const;               // where arithmetic decides
-  void step() { step_(done_part_); }
+  // What comes next ends at `until` of the whole, in about so many steps.
+  void begin_part(double until, size_t steps);
+  void step();
 
   const graph::Graph& graph_;
   const ModelWork& work_;
@@ -64,6 +67,8 @@ class DeviceProfiler {
   std::function<void(double)> step_;
   Stopwatch stopwatch_;
   double done_part_ = 0;
+  double until_ = 0;
+  double step_part_ = 0;
 };
 
 }  // namespace troika::profile

@@ -137,8 +137,10 @@ Status measure_profile(const graph::Graph& graph,
     if (!done && options.save) options.save(profile);
     RETURN_IF_ERROR(done);
   }
-  RETURN_IF_ERROR(measure_pairs(work, devices, options, profile, clock));
+  const Status paired = measure_pairs(work, devices, options, profile, clock);
   note_time();
+  if (!paired && options.save) options.save(profile);
+  RETURN_IF_ERROR(paired);
   profile.complete = true;
   if (options.progress) options.progress(1);
   return {};

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxTextBytes = 400;
+constexpr size_t kMaxTextBytes = JsonSchema::kMostText;
 
 bool whole(const json& value, int64_t min, int64_t max) {
   // Unsigned numbers above the signed range must not wrap into it.

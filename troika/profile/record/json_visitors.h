@@ -1,4 +1,5 @@
-// A record's fields are listed once, and written or read by a visitor: JsonWriter or JsonReader.
+// A record's fields are listed once, and written, read or described by a visitor: JsonWriter,
+// JsonReader or JsonSchema.
 //
 // A field's name ends in its unit. Reading is strict: every field there once, of its type, in its
 // range, and no other; the first error names the field's path.
@@ -50,6 +51,67 @@ class JsonWriter {
 
  private:
   Json object_ = Json::object();
+};
+
+// Describes the fields, of records that are empty.
+class JsonSchema {
+ public:
+  using Json = nlohmann::ordered_json;
+
+  void integer(const char* key, int64_t, int64_t min, int64_t max) {
+    add(key, {{"type", "integer"}, {"minimum", min}, {"maximum", max}});
+  }
+  void number(const char* key, double, double min, double max) {
+    add(key, {{"type", "number"}, {"minimum", min}, {"maximum", max}});
+  }
+  void boolean(const char* key, bool) { add(key, {{"type", "boolean"}}); }
+  void text(const char* key, const std::string&) {
+    add(key, {{"type", "string"}, {"maxLength", kMostText}, {"pattern", "^[ -~]*$"}});
+  }
+  void choice(const char* key, const std::string&, const std::vector<std::string>& allowed) {
+    add(key, {{"enum", allowed}});
+  }
+  template <class T, class Visit>
+  void object(const char* key, T&, const Visit& visit) {
+    add(key, of<T>(visit));
+  }
+  template <class T, class Visit>
+  void list(const char* key, std::vector<T>&, size_t most, const Visit& visit) {
+    add(key, {{"type", "array"}, {"maxItems", most}, {"items", of<T>(visit)}});
+  }
+  void integers(const char* key, const std::vector<int64_t>&, size_t most, int64_t min,
+                int64_t max) {
+    add(key, {{"type", "array"},
+              {"maxItems", most},
+              {"items", {{"type", "integer"}, {"minimum", min}, {"maximum", max}}}});
+  }
+
+  Json json() const {
+    Json object = Json::object();
+    object["type"] = "object";
+    object["additionalProperties"] = false;
+    object["required"] = required_;
+    object["properties"] = properties_;
+    return object;
+  }
+
+  static constexpr size_t kMostText = 400;
+
+ private:
+  template <class T, class Visit>
+  static Json of(const Visit& visit) {
+    JsonSchema inside;
+    T empty{};
+    visit(inside, empty);
+    return inside.json();
+  }
+  void add(const char* key, Json value) {
+    required_.push_back(key);
+    properties_[key] = std::move(value);
+  }
+
+  Json required_ = Json::array();
+  Json properties_ = Json::object();
 };
 
 class JsonReader {

@@ -201,5 +201,7 @@ struct Profile {
 // kUnsupported for another version.
 Result<Profile> from_json(std::string_view text);
 std::string to_json(const Profile& profile);
+// The JSON schema of what from_json() takes.
+std::string json_schema();
 
 }  // namespace troika::profile

@@ -254,4 +254,18 @@ std::string to_json(const Profile& profile) {
   return writer.json().dump(1, ' ', true, json::error_handler_t::replace);
 }
 
+std::string json_schema() {
+  JsonSchema fields;
+  Profile empty;
+  visit(fields, empty);
+  JsonSchema::Json schema;
+  schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
+  schema["title"] = "Profile of a machine's devices";
+  schema["description"] = "What troika profile measured; see docs/profiling.md";
+  const JsonSchema::Json object = fields.json();
+  for (const auto& [key, value] : object.items()) schema[key] = value;
+  schema["properties"]["version"] = {{"const", kProfileVersion}};
+  return schema.dump(1);
+}
+
 }  // namespace troika::profile

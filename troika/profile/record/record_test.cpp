@@ -3,7 +3,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
 
+#include "tests/repository.h"
 #include "troika/base/cache_file.h"
 #include "troika/profile/record/machine.h"
 #include "troika/profile/record/product_law.h"
@@ -91,6 +94,18 @@ TEST(Profile, WhatCannotBeTrueIsRefusedWithTheFieldsPath) {
     EXPECT_THAT(refused.error().message, HasSubstr(part));
     EXPECT_EQ(refused.error().message.find('\n'), std::string::npos);
   }
+}
+
+TEST(Profile, TheSchemaInDocsIsTheReaders) {
+  std::ifstream in(repository_path("docs/profile_schema.json"));
+  const std::string kept{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(kept, json_schema() + "\n") << "troika profile --schema > docs/profile_schema.json";
+  const auto schema = nlohmann::json::parse(kept);
+  const auto written = nlohmann::json::parse(to_json(example()));
+  for (const auto& [key, value] : written.items()) {
+    EXPECT_TRUE(schema["properties"].contains(key)) << key;
+  }
+  EXPECT_EQ(schema["required"].size(), written.size());
 }
 
 TEST(ProductLaw, IsExactWhereMeasuredAndLinearBetween) {
