@@ -4,6 +4,7 @@
 
 #include "cli/default_model.h"
 #include "cli/pass_report.h"
+#include "cli/plan_page.h"
 #include "cli/text.h"
 #include "troika/model/model_shape.h"
 #include "troika/model/output_file.h"
@@ -28,8 +29,7 @@ Result<model::Model> model_of(const std::string& shape, const std::string& type,
   return model::outline_model(options);
 }
 
-Status write_plan(const std::string& path, const plan::Plan& plan) {
-  const std::string text = plan::to_json(plan);
+Status write_file(const std::string& path, const std::string& text) {
   ASSIGN_OR_RETURN(model::OutputFile file, model::OutputFile::create(path));
   RETURN_IF_ERROR(file.write(std::as_bytes(std::span(text))));
   return file.commit();
@@ -65,6 +65,7 @@ void ModelPlanFlags::declare(Flags& flags) {
   flags.toggle("--explain", explain_, "Say who computes what, and what was tried besides");
   flags.toggle("--ablation", ablation_, "Print what each idea of the planner adds, for -p tokens");
   flags.file("-o,--output", output_, "Write the plan there, for --plan");
+  flags.file("--html", html_, "Write the plan as one HTML page, every cut drawn");
 }
 
 Status ModelPlanFlags::run(Console& console, const cost::DescribedCost& cost,
@@ -98,10 +99,11 @@ Status ModelPlanFlags::run(Console& console, const cost::DescribedCost& cost,
   }
   ASSIGN_OR_RETURN(const planner::ModelPlan plan,
                    planner::plan_model(graph, cost, strategy, request));
-  if (!output_.empty()) RETURN_IF_ERROR(write_plan(output_, plan.plan));
+  if (!output_.empty()) RETURN_IF_ERROR(write_file(output_, plan::to_json(plan.plan)));
   const std::string name = model_.empty() ? shape_ + " " + type_ : model_;
   const PassReport report{cost.soc().name, cost.soc().stack, true, printable(name),
                           strategy.name,   prompt_,          cost, plan};
+  if (!html_.empty()) RETURN_IF_ERROR(write_file(html_, plan_page(report)));
   return json ? print_json(console, report_json(report), 2)
               : console.print(report_text(report, explain_));
 }

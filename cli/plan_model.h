@@ -34,6 +34,7 @@ class ModelPlanFlags {
   bool explain_ = false;
   bool ablation_ = false;
   std::string output_;
+  std::string html_;
 };
 
 }  // namespace troika::cli
