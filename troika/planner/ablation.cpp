@@ -42,6 +42,14 @@ Result<std::vector<AblationRow>> ablation(const graph::Graph& graph, const cost:
     AblationRow row;
     row.name = idea.name;
     ASSIGN_OR_RETURN(row.plan, plan_pass(graph, cost, strategy, request));
+    // What was found before is still allowed, and may be better than what the solver makes now.
+    if (!rows.empty()) {
+      auto before = evaluate(graph, cost, rows.back().plan.bucket, request);
+      if (before && before->us < row.plan.forecast.us) {
+        row.plan = rows.back().plan;
+        row.plan.forecast = std::move(*before);
+      }
+    }
     row.us = row.plan.forecast.us;
     if (!rows.empty()) row.gain = rows.back().us / row.us;
     rows.push_back(std::move(row));

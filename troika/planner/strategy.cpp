@@ -48,6 +48,7 @@ Result<Strategy> strategy_from(std::string_view name) {
     strategy.cut_outputs = strategy.cut_rows = strategy.cut_inputs = true;
     strategy.least_gain = kLeastGain;
     strategy.paired = strategy.tune = strategy.all_edits = true;
+    strategy.enough_gain = 0.005;
     strategy.most_chunks = 8;
     strategy.windows = {0, 2, 3};
   } else if (name != "layer") {

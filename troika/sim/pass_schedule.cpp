@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "troika/plan/lower.h"
 #include "troika/plan/rows.h"
@@ -188,6 +189,7 @@ struct PassScheduler::State {
 
   BlockKind& kind_of(const plan::RowsBucket& bucket, const plan::Block& block, plan::Range chunk);
   void cut_block(const plan::RowsBucket& bucket, BlockKind& kind);
+  Status order(const plan::RowsBucket& bucket, int32_t chunks, const std::vector<bool>& apart);
   Status cut_pass(const plan::RowsBucket& bucket, int64_t rows);
   struct StageCost;
   Result<const StageCost*> cost_of(const CutInstance& instance, int64_t rows);
@@ -217,6 +219,14 @@ struct PassScheduler::State {
   bool switches = false;  // some device takes time to go from one product to another
 
   // Of the bucket at hand.
+  struct OrderKey {
+    plan::OrderRule rule;
+    int64_t in_flight;
+    int32_t chunks;
+    bool operator==(const OrderKey&) const = default;
+  };
+  std::optional<OrderKey> ordered;  // what `steps` are of
+  std::vector<plan::Step> steps;
   std::vector<plan::Block> blocks;
   Pool<BlockKind> kinds;
   Pool<CutStage> stages;                     // numbered from 1; the head is number 0
@@ -303,13 +313,23 @@ void PassScheduler::State::cut_block(const plan::RowsBucket& bucket, BlockKind& 
   cutter->save(kind.memory);
 }
 
+// The steps, which most edits leave as they are: without a list, a rule knows chunks and window
+// only.
+Status PassScheduler::State::order(const plan::RowsBucket& bucket, int32_t chunks,
+                                   const std::vector<bool>& apart) {
+  const OrderKey key{bucket.order_rule, bucket.in_flight, chunks};
+  if (bucket.order.empty() && ordered == key) return {};
+  ASSIGN_OR_RETURN(
+      steps, plan::order_steps(plan, bucket, static_cast<int32_t>(graph.n_layers), chunks, apart));
+  ordered = bucket.order.empty() ? std::optional(key) : std::nullopt;
+  return {};
+}
+
 Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t rows) {
   ASSIGN_OR_RETURN(plan::RowCut row_cut, plan::cut_rows(plan, bucket, rows, infos));
   blocks = std::move(row_cut.blocks);
   const int32_t chunks = plan::chunk_count(bucket, rows);
-  ASSIGN_OR_RETURN(
-      const std::vector<plan::Step> steps,
-      plan::order_steps(plan, bucket, static_cast<int32_t>(graph.n_layers), chunks, row_cut.apart));
+  RETURN_IF_ERROR(order(bucket, chunks, row_cut.apart));
   border.assign(static_cast<size_t>(graph.n_layers) + 1, false);
   for (const plan::Placement& one : bucket.placements) {
     if (one.first_layer < 0) continue;
