@@ -7,6 +7,7 @@
 #include <map>
 
 #include "bench/need.h"
+#include "troika/base/clock.h"
 #include "troika/device/opencl/api.h"
 
 namespace troika::bench {
@@ -24,10 +25,22 @@ bool recording = false;
 int64_t counted = 0;
 std::vector<Launch> recorded;
 
+TimePoint last_one{};
+double in_driver = 0;
+
+struct Timer {
+  TimePoint begin;
+  ~Timer() {
+    last_one = system_clock().now();
+    in_driver += to_seconds(last_one - begin);
+  }
+};
+
 void forget() {
   for (const Launch& launch : recorded) real.ReleaseEvent(launch.event);
   recorded.clear();
   counted = 0;
+  in_driver = 0;
 }
 
 std::string name_of(cl_kernel kernel, const size_t* global, const size_t* local) {
@@ -41,6 +54,7 @@ cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dim
                            const size_t* offset, const size_t* global, const size_t* local,
                            cl_uint waits, const cl_event* wait_list, cl_event* event) {
   ++counted;
+  const Timer timer{system_clock().now()};
   if (!recording || event != nullptr) {
     return real.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits,
                                      wait_list, event);
@@ -50,6 +64,16 @@ cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dim
                                                 waits, wait_list, &launch.event);
   if (code == CL_SUCCESS) recorded.push_back(std::move(launch));
   return code;
+}
+
+cl_int CL_API_CALL set_argument(cl_kernel kernel, cl_uint index, size_t size, const void* value) {
+  const Timer timer{system_clock().now()};
+  return real.SetKernelArg(kernel, index, size, value);
+}
+
+cl_int CL_API_CALL flush(cl_command_queue queue) {
+  const Timer timer{system_clock().now()};
+  return real.Flush(queue);
 }
 
 cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
@@ -78,6 +102,8 @@ LaunchTimes::LaunchTimes() {
   Api mine = real;
   mine.EnqueueNDRangeKernel = enqueue;
   mine.CreateCommandQueue = create_queue;
+  mine.SetKernelArg = set_argument;
+  mine.Flush = flush;
   replace_api(mine);
 }
 
@@ -94,6 +120,10 @@ void LaunchTimes::start() {
 void LaunchTimes::stop() { recording = false; }
 
 int64_t LaunchTimes::launches() const { return counted; }
+
+double LaunchTimes::last_queued() const { return to_seconds(last_one); }
+
+double LaunchTimes::driver_seconds() const { return in_driver; }
 
 std::vector<LaunchTimes::Kind> LaunchTimes::kinds() const {
   std::map<std::string, Kind> by_name;

@@ -19,6 +19,10 @@ class LaunchTimes {
   // From here on, what was recorded before is forgotten.
   void start();
   void stop();
+  // When the last launch since start() was queued, in seconds of the system's clock, and what the
+  // driver's calls took since then.
+  double last_queued() const;
+  double driver_seconds() const;
   // Launches since start(), also without events.
   int64_t launches() const;
 

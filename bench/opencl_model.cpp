@@ -153,6 +153,14 @@ void ModelRun::decode() {
   executor_->reset_work();
   for (int i = 0; i < kTokens; ++i) times.push_back(seconds_of(pass));
   token_ = median(times);
+  launch_times_.start();
+  launch_times_.stop();
+  const double begin = to_seconds(system_clock().now());
+  pass();
+  const double end = to_seconds(system_clock().now());
+  std::printf("a token: queued after %.3f ms, of which %.3f ms in the driver; done after %.3f ms\n",
+              (launch_times_.last_queued() - begin) * 1e3, launch_times_.driver_seconds() * 1e3,
+              (end - begin) * 1e3);
   const runtime::Work work = executor_->work(1, kPrompt);
   const auto bytes = static_cast<double>(work.weight_bytes + work.kv_bytes);
   std::printf("decode at depth %lld: median %.3f ms (least %.3f), %.1f tok/s, %.0f GB/s, %.0f %%\n",
