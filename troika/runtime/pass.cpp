@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "troika/base/thread_time.h"
+#include "troika/base/watched_time.h"
 #include "troika/plan/default_plan.h"
 
 namespace troika::runtime {
@@ -12,6 +13,8 @@ namespace {
 constexpr int kDurationMemory = 4;
 // How often a waiting caller looks whether a device hangs.
 constexpr Duration kWatchInterval = std::chrono::milliseconds(50);
+// More between two looks was no time in which anything could have been finished.
+constexpr Duration kLongestGap = 10 * kWatchInterval;
 // Slower than any device that is worth its memory: multiply-adds in a second, for the time that a
 // task may take before it counts as hanging.
 constexpr double kSlowestMacs = 2e8;
@@ -38,7 +41,7 @@ class Pass {
     const ThreadTime begin;
     context_.spoiled->store(false, std::memory_order_relaxed);
     context_.fences.assign(tasks().size(), {});
-    last_progress_ = system_clock().now();
+    quiet_.restart();
     const Status submitted = submit();
     const Duration submitting = begin.passed();
     const Status waited = wait();
@@ -120,19 +123,18 @@ class Pass {
       if (done || fence.timeline->failed()) return done;
       policy.predicted = Duration::zero();
       const size_t finished = count_finished();
-      const TimePoint now = system_clock().now();
       if (finished != finished_) {
         finished_ = finished;
-        last_progress_ = now;
+        quiet_.restart();
         continue;
       }
       const std::vector<size_t> running = find_running();
-      const Duration quiet = now - last_progress_;
+      const Duration quiet = quiet_.look();
       const bool unwanted = quiet > kPatienceIfCancelled && context_.options.cancelled &&
                             context_.options.cancelled();
       if (!unwanted && quiet <= patience(running)) continue;
       abandon(running, quiet);
-      last_progress_ = now;
+      quiet_.restart();
     }
   }
 
@@ -308,8 +310,8 @@ class Pass {
 
   Schedule& schedule_;
   PassContext& context_;
-  size_t finished_ = 0;  // tasks, when last counted
-  TimePoint last_progress_{};
+  size_t finished_ = 0;             // tasks, when last counted
+  WatchedTime quiet_{kLongestGap};  // since a task was finished
 };
 
 }  // namespace

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "troika/base/watched_time.h"
 #include "troika/device/conformance/bounds.h"
 #include "troika/device/conformance/case_memory.h"
 #include "troika/device/quarantine.h"
 
 namespace troika::device::conformance {
 namespace {
+
+// A process that stood still meanwhile has lost no more than twice this of a task's time.
+constexpr Duration kLongestLook = std::chrono::milliseconds(250);
 
 // What must outlive a task that hangs.
 struct Running {
@@ -89,9 +93,7 @@ class CaseRun {
     const Bindings bindings{running_->memory->views(), &running_->batch};
     const auto fence = device_.submit(*running_->kernel, bindings, {});
     if (!fence) return failed(fence.error());
-    WaitPolicy policy;
-    policy.timeout = options_.task_timeout;
-    const Status done = fence->wait(policy);
+    const Status done = wait_for(*fence);
     if (!done) {
       device_.abandon(done.error());
       if (device_.stuck()) quarantine(running_);
@@ -101,6 +103,19 @@ class CaseRun {
     if (!untouched) return failed(untouched.error());
     compare(index);
     return {};
+  }
+
+  Status wait_for(const Fence& fence) const {
+    WaitPolicy policy;
+    policy.timeout = std::min(options_.task_timeout, kLongestLook);
+    WatchedTime watched(2 * kLongestLook);
+    while (true) {
+      Status done = fence.wait(policy);
+      if (done || fence.timeline->failed()) return done;
+      if (watched.look() < options_.task_timeout) continue;
+      return make_error(ErrorCode::kTimeout, "a device did not finish within {:.0f} ms",
+                        to_ms(options_.task_timeout));
+    }
   }
 
   void compare(size_t index) {

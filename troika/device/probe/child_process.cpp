@@ -12,6 +12,8 @@
 #include <system_error>
 #include <thread>
 
+#include "troika/base/watched_time.h"
+
 extern char** environ;
 
 namespace troika::device {
@@ -19,6 +21,8 @@ namespace {
 
 // How often a child that writes nothing is looked after.
 constexpr Duration kTick = std::chrono::milliseconds(10);
+// More between two looks was no time in which the child could have done anything.
+constexpr Duration kLongestGap = 50 * kTick;
 // How long the end of a killed child is waited for: a call that hangs in the kernel may not end.
 constexpr Duration kPatience = std::chrono::seconds(1);
 constexpr size_t kLastWordsBytes = 4096;
@@ -186,7 +190,7 @@ Result<ChildOutcome> run_child(const ChildCommand& command) {
   out.close_write();
   err.close_write();
 
-  const TimePoint until = system_clock().now() + command.time_limit;
+  WatchedTime running(kLongestGap);
   std::string output;
   std::string last_words;
   bool ended = false;
@@ -204,7 +208,8 @@ Result<ChildOutcome> run_child(const ChildCommand& command) {
     ChildOutcome cut;
     cut.end = output.size() > command.max_output_bytes ? ChildOutcome::End::kWroteTooMuch
                                                        : ChildOutcome::End::kTimedOut;
-    if (cut.end == ChildOutcome::End::kWroteTooMuch || (!ended && system_clock().now() >= until)) {
+    if (cut.end == ChildOutcome::End::kWroteTooMuch ||
+        (!ended && running.look() >= command.time_limit)) {
       cut.last_words = std::move(last_words);
       return cut;
     }
