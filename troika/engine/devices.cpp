@@ -147,6 +147,7 @@ Status Engine::State::make_executor() {
     const auto made = make_plan();
     if (made) {
       executor_options.max_logit_rows = options.max_logit_rows;
+      executor_options.max_rows = options.batch_rows;
       auto created =
           runtime::Executor::create(graph, *made, devices, pool, *cache, executor_options);
       if (created) {

@@ -1,5 +1,7 @@
 #include "troika/runtime/executor.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -16,8 +18,9 @@ constexpr size_t kKeptSchedules = 24;
 Status check_devices(const plan::Plan& plan,
                      std::span<const std::unique_ptr<device::Device>> devices) {
   if (plan.devices.size() != devices.size()) {
-    return make_error(ErrorCode::kInvalidArgument, "the plan names {} devices, {} are open",
-                      plan.devices.size(), devices.size());
+    return make_error(ErrorCode::kInvalidArgument,
+                      "the plan is for {} devices ({}), but {} are open: open those that it names",
+                      plan.devices.size(), fmt::join(plan.devices, ","), devices.size());
   }
   for (size_t i = 0; i < devices.size(); ++i) {
     if (plan.devices[i] == devices[i]->info().name) continue;
@@ -54,6 +57,10 @@ struct Executor::State {
   std::vector<float> packed_logits;  // rows without padding between them
   uint64_t uses = 0;
 
+  int64_t max_rows() const {
+    const int64_t planned = plan.buckets.back().max_rows;
+    return context.options.max_rows > 0 ? std::min(planned, context.options.max_rows) : planned;
+  }
   Status lower_all();
   Status compile_on_devices(Schedule& schedule);
   Result<Schedule*> schedule_for(int64_t rows);
@@ -100,10 +107,12 @@ Result<std::unique_ptr<Executor>> Executor::create(
 Status Executor::State::lower_all() {
   int64_t bytes = 0;
   for (size_t i = 0; i < plan.buckets.size(); ++i) {
-    ASSIGN_OR_RETURN(auto schedule, make_schedule(plan, i, graph, plan.buckets[i].max_rows,
+    const int64_t rows = std::min(plan.buckets[i].max_rows, max_rows());
+    ASSIGN_OR_RETURN(auto schedule, make_schedule(plan, i, graph, rows,
                                                   context.options.max_logit_rows, context.devices));
     bytes = std::max(bytes, schedule->list.memory.bytes);
     schedules.push_back(std::move(schedule));
+    if (rows == max_rows()) break;
   }
   ASSIGN_OR_RETURN(activations, pool.allocate("activations", bytes));
   for (auto& schedule : schedules) {
@@ -205,9 +214,9 @@ Status Executor::State::check(const Batch& batch) const {
     if (item.logits == WantLogits::kLast) ++logit_rows;
     if (item.logits == WantLogits::kAll) logit_rows += static_cast<int64_t>(item.tokens.size());
   }
-  if (rows == 0 || plan.bucket(rows) == nullptr) {
-    return make_error(ErrorCode::kInvalidArgument, "a pass has 1 to {} rows, not {}",
-                      plan.buckets.back().max_rows, rows);
+  if (rows == 0 || rows > max_rows()) {
+    return make_error(ErrorCode::kInvalidArgument, "a pass has 1 to {} rows, not {}", max_rows(),
+                      rows);
   }
   if (logit_rows > context.options.max_logit_rows) {
     return make_error(ErrorCode::kInvalidArgument,
@@ -274,7 +283,7 @@ Result<Logits> Executor::forward(const Batch& batch) {
 }
 
 const std::vector<LostDevice>& Executor::lost_devices() const { return state_->context.lost; }
-int64_t Executor::max_rows() const { return state_->plan.buckets.back().max_rows; }
+int64_t Executor::max_rows() const { return state_->max_rows(); }
 
 Work Executor::work(int64_t rows, int64_t depth) const {
   const State& s = *state_;

@@ -31,6 +31,7 @@ std::string_view to_string(Sync sync);  // "blocking", "predict", "queue"
 
 struct ExecutorOptions {
   int64_t max_logit_rows = 1;  // rows of one pass that may ask for logits, at least 1
+  int64_t max_rows = 0;        // rows of a pass, if fewer than the plan knows; 0: those
   bool trace = false;          // keep every task's times
   Sync sync = Sync::kQueue;
   // A pass in which nothing is finished for this long has a device that hangs; it is longer the

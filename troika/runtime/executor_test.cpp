@@ -1,5 +1,6 @@
 #include "troika/runtime/executor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -370,6 +371,25 @@ TEST(Executor, WrongPlansAndDevicesAreRefused) {
     runner.options().max_logit_rows = INT64_MAX;  // more than rows are never asked for
     EXPECT_TRUE(runner.create().has_value());
   }
+}
+
+// A plan for any number of rows takes memory for the longest pass only.
+TEST(Executor, APlanForMorePassesThanThereAreTakesNoMemoryForThem) {
+  Runner runner;
+  runner.plan().buckets.push_back(runner.plan().buckets.back());
+  runner.plan().buckets[1].max_rows = plan::kMaxPlanRows - 1;
+  runner.plan().buckets[2].max_rows = plan::kMaxPlanRows;
+  runner.options().max_rows = kMaxRows;
+  const auto executor = runner.create();
+  ASSERT_TRUE(executor.has_value()) << executor.error().message;
+  EXPECT_EQ((*executor)->max_rows(), kMaxRows);
+  const SequenceId one = runner.cache().new_sequence();
+  const Tokens most = some_tokens(kMaxRows);
+  ASSERT_TRUE((*executor)->forward({{{one, most, WantLogits::kLast}}}).has_value());
+  const Tokens more = some_tokens(kMaxRows + 1);
+  const auto refused = (*executor)->forward({{{one, more, WantLogits::kLast}}});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message, ::testing::HasSubstr("1 to 64 rows, not 65"));
 }
 
 }  // namespace
