@@ -1,6 +1,9 @@
 #include "troika/base/json_text.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <vector>
 
 namespace troika {
 
@@ -8,8 +11,8 @@ using nlohmann::json;
 
 namespace {
 
-// Keeps nothing but where the text stops being JSON.
-class ErrorPlace final : public json::json_sax_t {
+// Looks at a text piece by piece and keeps nothing of it.
+class Passing : public json::json_sax_t {
  public:
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -23,6 +26,12 @@ class ErrorPlace final : public json::json_sax_t {
   bool start_array(size_t) override { return true; }
   bool end_object() override { return true; }
   bool end_array() override { return true; }
+  bool parse_error(size_t, const std::string&, const json::exception&) override { return false; }
+};
+
+// Where the text stops being JSON.
+class ErrorPlace final : public Passing {
+ public:
   bool parse_error(size_t position, const std::string&, const json::exception&) override {
     position_ = position;
     return false;
@@ -33,6 +42,29 @@ class ErrorPlace final : public json::json_sax_t {
   size_t position_ = 0;
 };
 
+// The first key that its object has already.
+class RepeatedKey final : public Passing {
+ public:
+  bool start_object(size_t) override {
+    keys_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
+  bool key(std::string& name) override {
+    if (keys_.back().insert(name).second) return true;
+    name_ = name;
+    return false;
+  }
+  const std::optional<std::string>& name() const { return name_; }
+
+ private:
+  std::vector<std::set<std::string>> keys_;  // of the objects around
+  std::optional<std::string> name_;
+};
+
 }  // namespace
 
 Error json_error(std::string_view text, std::string_view what) {
@@ -40,6 +72,14 @@ Error json_error(std::string_view text, std::string_view what) {
   json::sax_parse(text, &place);
   return {ErrorCode::kInvalidData,
           fmt::format("{}: not valid JSON at byte {}", what, place.position())};
+}
+
+Status check_json_keys(std::string_view text, std::string_view what) {
+  RepeatedKey repeated;
+  json::sax_parse(text, &repeated);
+  if (!repeated.name()) return {};
+  return make_error(ErrorCode::kInvalidData, "{}: {} stands twice in one object: leave one", what,
+                    shown(*repeated.name()));
 }
 
 std::string shown(const json& value) {
@@ -59,6 +99,9 @@ Status check_json_size(std::string_view text, std::string_view what, const JsonB
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
+    // The parser would take it for the end, and not look at what follows.
+    if (c == '\0')
+      return make_error(ErrorCode::kInvalidData, "{}: not valid JSON at byte {}", what, i + 1);
     if (c == '"') in_string = !in_string;
     if (in_string) {
       if (c == '\\') ++i;
@@ -68,11 +111,17 @@ Status check_json_size(std::string_view text, std::string_view what, const JsonB
     if (c == ']' || c == '}') --depth;
     if (c == ',') ++commas;
     digits = c >= '0' && c <= '9' ? digits + 1 : 0;
-    if (depth > bounds.depth || commas >= bounds.values || digits > bounds.digits) {
-      return make_error(ErrorCode::kInvalidData,
-                        "{}: nested deeper than {}, or more than {} values, or a number of more "
-                        "than {} digits",
-                        what, bounds.depth, bounds.values, bounds.digits);
+    if (depth > bounds.depth) {
+      return make_error(ErrorCode::kInvalidData, "{}: nested deeper than {} at byte {}", what,
+                        bounds.depth, i + 1);
+    }
+    if (commas >= bounds.values) {
+      return make_error(ErrorCode::kInvalidData, "{}: more than {} values at byte {}", what,
+                        bounds.values, i + 1);
+    }
+    if (digits > bounds.digits) {
+      return make_error(ErrorCode::kInvalidData, "{}: a number of more than {} digits at byte {}",
+                        what, bounds.digits, i + 1);
     }
   }
   return {};

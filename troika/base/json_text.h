@@ -26,4 +26,8 @@ struct JsonBounds {
 // message beginning with `what`.
 Status check_json_size(std::string_view text, std::string_view what, const JsonBounds& bounds);
 
+// Of several members of an object with one name the parser keeps the last: whoever wrote them may
+// have meant the first. `text` is JSON. kInvalidData, its message beginning with `what`.
+Status check_json_keys(std::string_view text, std::string_view what);
+
 }  // namespace troika

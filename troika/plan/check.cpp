@@ -272,17 +272,26 @@ Status check_rows(const RowsBucket& bucket, int64_t last) {
     return make_error(ErrorCode::kInvalidData, "plan: a bucket of {} rows: {} at most are allowed",
                       bucket.max_rows, kMaxPlanRows);
   }
-  const bool sound = bucket.chunks.size() <= kMaxChunks && bucket.in_flight >= 0 &&
-                     std::all_of(bucket.chunks.begin(), bucket.chunks.end(),
-                                 [](int64_t rows) { return rows > 0 && rows <= kMaxPlanRows; });
-  // The last size repeats: too small a one would make too many.
-  const bool few = bucket.chunks.empty() || (sound && bucket.max_rows / bucket.chunks.back() <=
-                                                          static_cast<int64_t>(kMaxChunks));
-  if (!sound || !few) {
+  if (bucket.in_flight < 0) {
     return make_error(ErrorCode::kInvalidData,
-                      "plan: bucket of {} rows: chunks must have 1 to {} rows and be {} at most, "
-                      "and in_flight must not be negative",
-                      bucket.max_rows, kMaxPlanRows, kMaxChunks);
+                      "plan: bucket of {} rows: in_flight is {}, not 0 or more", bucket.max_rows,
+                      bucket.in_flight);
+  }
+  for (size_t i = 0; i < bucket.chunks.size(); ++i) {
+    if (bucket.chunks[i] > 0 && bucket.chunks[i] <= kMaxPlanRows) continue;
+    return make_error(ErrorCode::kInvalidData,
+                      "plan: bucket of {} rows: chunks[{}] is {}, not 1 to {} rows",
+                      bucket.max_rows, i, bucket.chunks[i], kMaxPlanRows);
+  }
+  // The last size repeats: too small a one would make too many.
+  const bool few = bucket.chunks.size() <= kMaxChunks &&
+                   (bucket.chunks.empty() ||
+                    bucket.max_rows / bucket.chunks.back() <= static_cast<int64_t>(kMaxChunks));
+  if (!few) {
+    return make_error(ErrorCode::kInvalidData,
+                      "plan: bucket of {} rows: more than {} chunks, the last size, {}, repeating: "
+                      "use larger ones",
+                      bucket.max_rows, kMaxChunks, bucket.chunks.back());
   }
   return {};
 }

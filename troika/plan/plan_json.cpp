@@ -256,6 +256,7 @@ Result<Plan> from_json(std::string_view text) {
   RETURN_IF_ERROR(check_json_size(text, "plan", kBounds));
   const json root = json::parse(text, nullptr, false);
   if (root.is_discarded()) return tl::unexpected<Error>(json_error(text, "plan"));
+  RETURN_IF_ERROR(check_json_keys(text, "plan"));
 
   ASSIGN_OR_RETURN(const int64_t version, int_field(root, "plan", "version", 0, INT32_MAX));
   if (version != kPlanVersion) {

@@ -156,12 +156,14 @@ TEST_F(PlanTest, WrongPlansAreRefusedWithThePlaceNamed) {
   m = refused([&](Plan& p) { placements(p)[1].cut = Cut::kActivationCentric; });
   EXPECT_SAYS(m, "head: this stage cannot be cut activation-centric");
   m = refused([](Plan& p) { p.buckets[0].chunks = {0}; });
-  EXPECT_SAYS(m, "chunks must have");
+  EXPECT_SAYS(m, "chunks[0] is 0, not 1 to 16777216 rows");
   m = refused([](Plan& p) {
     p.buckets[0].max_rows = 100'000;
     p.buckets[0].chunks = {1};
   });
-  EXPECT_SAYS(m, "chunks must have");
+  EXPECT_SAYS(m, "more than 256 chunks, the last size, 1, repeating: use larger ones");
+  m = refused([](Plan& p) { p.buckets[0].in_flight = -3; });
+  EXPECT_SAYS(m, "in_flight is -3, not 0 or more");
   m = refused([](Plan& p) { p.buckets[0].max_rows = 0; });
   EXPECT_SAYS(m, "bucket of 0 rows");
   m = refused([](Plan& p) { p.buckets[0].max_rows = -5; });
@@ -319,6 +321,18 @@ TEST_F(PlanTest, AnotherVersionIsUnsupported) {
   const auto plan = from_json(root.dump());
   ASSERT_FALSE(plan.has_value());
   EXPECT_EQ(plan.error().code, ErrorCode::kUnsupported);
+}
+
+TEST_F(PlanTest, AFieldThatStandsTwiceIsRefused) {
+  std::string text = to_json(sound());
+  ASSERT_TRUE(from_json(text).has_value());
+  const size_t at = text.find("\"cut\"");
+  ASSERT_NE(at, std::string::npos);
+  text.insert(at, R"("cut": "k-cut", )");
+  const auto plan = from_json(text);
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_EQ(plan.error().code, ErrorCode::kInvalidData);
+  EXPECT_EQ(plan.error().message, R"(plan: "cut" stands twice in one object: leave one)");
 }
 
 TEST_F(PlanTest, HostileJsonIsRefusedQuickly) {
