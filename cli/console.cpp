@@ -9,10 +9,13 @@
 
 #include "cli/interrupt.h"
 #include "cli/numbers.h"
+#include "cli/text.h"
 
 namespace troika::cli {
 namespace {
 
+// Of a file's or a driver's words in a line of ours.
+constexpr size_t kMostOfALine = 4000;
 constexpr std::string_view kClosedPipe = "the reader of standard output is gone";
 
 // Whoever shares a pipe or terminal may have made it non-blocking. False if it cannot be waited
@@ -57,19 +60,21 @@ Status Console::print(std::string_view text) {
 }
 
 void Console::warn(std::string_view line) {
-  const std::string text = fmt::format("warning: {}\n", line);
+  const std::string text = fmt::format("warning: {}\n", shortened(line, kMostOfALine));
   write_all(STDERR_FILENO, text);
   log(text);
 }
 
 void Console::note(std::string_view line) {
-  const std::string text = fmt::format("{}\n", line);
+  const std::string text = shortened(line, kMostOfALine) + "\n";
   if (verbose_) write_all(STDERR_FILENO, text);
   log(text);
 }
 
 void Console::hint(std::string_view line) {
-  if (!verbose_ && stderr_is_terminal_) write_all(STDERR_FILENO, fmt::format("{}\n", line));
+  if (!verbose_ && stderr_is_terminal_) {
+    write_all(STDERR_FILENO, shortened(line, kMostOfALine) + "\n");
+  }
   note(line);
 }
 

@@ -57,7 +57,9 @@ Result<ProbeReport> try_in_child(const DeviceSpec& spec, const std::vector<int>&
   request.key = device_key(spec, options.open.int8_activations);
   request.again = options.again;
   request.cancelled = interrupted;
-  return device::probe(request, store);
+  auto report = device::probe(request, store);
+  if (report || report.error().code != ErrorCode::kCancelled) return report;
+  return make_error(ErrorCode::kCancelled, "interrupted while device {} was tried", spec.text);
 }
 
 }  // namespace
