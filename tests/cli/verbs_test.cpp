@@ -19,9 +19,9 @@ constexpr int kUsage = 2;
 constexpr int kNotFound = 3;
 
 const std::vector<std::string>& all_verbs() {
-  static const std::vector<std::string> names = {"run",      "chat",       "bench",   "inspect",
-                                                 "tokenize", "perplexity", "devices", "doctor",
-                                                 "plan",     "trace",      "synth",   "completion"};
+  static const std::vector<std::string> names = {
+      "run",  "chat",     "bench", "inspect", "tokenize", "perplexity", "devices",   "doctor",
+      "plan", "simulate", "sweep", "gallery", "trace",    "synth",      "completion"};
   return names;
 }
 

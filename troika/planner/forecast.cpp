@@ -1,4 +1,5 @@
 // What one bucket of a plan takes on the devices of a cost model.
+#include <algorithm>
 #include <set>
 #include <tuple>
 
@@ -6,6 +7,7 @@
 #include "troika/planner/model_plan.h"
 #include "troika/planner/pass_costs.h"
 #include "troika/sim/operator_cost.h"
+#include "troika/sim/pass_schedule.h"
 #include "troika/sim/roofline_run.h"
 
 namespace troika::planner {
@@ -113,6 +115,51 @@ void run_pass(const sim::Schedule& schedule, Run& run, Forecast& forecast) {
   forecast.idle_mj = forecast.us * schedule.idle_w * 1e-3;
 }
 
+// All that a schedule tells: times, energy, and what variation does to them.
+Status run_schedule(sim::Schedule& schedule, const PassRequest& request, sim::Simulator& simulator,
+                    sim::RooflineRun& roofline, Forecast& forecast) {
+  if (request.turbo_mj) schedule.turbo_mj = *request.turbo_mj;
+  forecast.tasks = static_cast<int64_t>(schedule.tasks.size());
+  if (request.fidelity == Fidelity::kRoofline) {
+    run_pass(schedule, roofline, forecast);
+  } else if (!request.loads.empty()) {
+    for (const sim::Load& load : request.loads) {
+      if (load.device >= 0 && static_cast<size_t>(load.device) < schedule.n_devices) continue;
+      return make_error(ErrorCode::kInvalidArgument, "a load on device {} of {}", load.device,
+                        schedule.n_devices);
+    }
+    run_beside_loads(schedule, request, simulator, forecast);
+  } else {
+    run_pass(schedule, simulator, forecast);
+  }
+  vary(schedule, request, forecast);
+  return {};
+}
+
+// Without lowering the bucket; false if that has to be.
+Result<bool> evaluate_directly(const graph::Graph& graph, const cost::CostModel& chain,
+                               const plan::RowsBucket& bucket, const PassRequest& request,
+                               const std::vector<device::DeviceInfo>& infos, bool with_trace,
+                               Forecast& forecast) {
+  sim::PassScheduler scheduler(graph, chain, infos, lowered_options(request, infos));
+  sim::PassSchedule pass;
+  RETURN_IF_ERROR(scheduler.build(bucket, request.rows, pass));
+  const std::vector<double> bytes = scheduler.weight_bytes();
+  if (bytes.empty()) return false;
+  sim::Simulator simulator;
+  sim::RooflineRun roofline;
+  RETURN_IF_ERROR(run_schedule(pass.schedule, request, simulator, roofline, forecast));
+  if (with_trace) {
+    std::vector<std::string> names;
+    for (const device::DeviceInfo& info : infos) names.push_back(info.name);
+    const bool coarse = request.fidelity == Fidelity::kRoofline;
+    forecast.trace = sim::trace_of(pass, scheduler.task_facts(request.rows),
+                                   coarse ? roofline.times() : simulator.times(), names);
+  }
+  for (const double one : bytes) forecast.weight_bytes.push_back(static_cast<int64_t>(one));
+  return true;
+}
+
 }  // namespace
 
 Result<Forecast> evaluate(const graph::Graph& graph, const cost::CostModel& cost,
@@ -126,37 +173,31 @@ Result<Forecast> evaluate(const graph::Graph& graph, const cost::CostModel& cost
   const std::vector<device::DeviceInfo> infos = infos_for(cost, request);
   const plan::Plan plan = plan_of(graph, infos, bucket);
   RETURN_IF_ERROR(plan::check(plan, graph));
+  Forecast forecast;
+  forecast.fixed_us = cost.chip_facts().pass_overhead_us;
+  const bool joins = std::any_of(bucket.placements.begin(), bucket.placements.end(),
+                                 [](const plan::Placement& one) { return one.join_chunks > 1; });
+  if (!request.build_graphs && !joins) {
+    ASSIGN_OR_RETURN(const bool done,
+                     evaluate_directly(graph, chain, bucket, request, infos, with_trace, forecast));
+    if (done) return forecast;
+  }
   ASSIGN_OR_RETURN(const plan::TaskList list,
                    plan::lower(plan, bucket, graph, request.rows,
                                std::max<int64_t>(1, request.logit_rows), infos));
   const sim::LoweredOptions options = lowered_options(request, infos);
   ASSIGN_OR_RETURN(sim::Schedule schedule, sim::schedule_from(list, chain, options));
-  if (request.turbo_mj) schedule.turbo_mj = *request.turbo_mj;
+  if (request.build_graphs) forecast.build_us = build_us(list, cost);
+  forecast.fixed_us += forecast.build_us;
   sim::Simulator simulator;
   sim::RooflineRun roofline;
-  const bool coarse = request.fidelity == Fidelity::kRoofline;
-  Forecast forecast;
-  if (request.build_graphs) forecast.build_us = build_us(list, cost);
-  forecast.fixed_us = forecast.build_us + cost.chip_facts().pass_overhead_us;
-  if (coarse) {
-    run_pass(schedule, roofline, forecast);
-  } else if (!request.loads.empty()) {
-    for (const sim::Load& load : request.loads) {
-      if (load.device >= 0 && static_cast<size_t>(load.device) < infos.size()) continue;
-      return make_error(ErrorCode::kInvalidArgument, "a load on device {} of {}", load.device,
-                        infos.size());
-    }
-    run_beside_loads(schedule, request, simulator, forecast);
-  } else {
-    run_pass(schedule, simulator, forecast);
-  }
+  RETURN_IF_ERROR(run_schedule(schedule, request, simulator, roofline, forecast));
   forecast.weight_bytes = weight_bytes(list, infos.size(), options);
-  forecast.tasks = static_cast<int64_t>(list.tasks.size());
   if (with_trace) {
+    const bool coarse = request.fidelity == Fidelity::kRoofline;
     forecast.trace =
         sim::trace_of(list, coarse ? roofline.times() : simulator.times(), plan.devices, options);
   }
-  vary(schedule, request, forecast);
   return forecast;
 }
 

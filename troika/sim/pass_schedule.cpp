@@ -219,6 +219,7 @@ struct PassScheduler::State {
   bool switches = false;  // some device takes time to go from one product to another
 
   // Of the bucket at hand.
+  bool lowered = true;
   struct OrderKey {
     plan::OrderRule rule;
     int64_t in_flight;
@@ -541,6 +542,7 @@ PassScheduler::PassScheduler(const graph::Graph& graph, const cost::CostModel& c
 PassScheduler::~PassScheduler() = default;
 
 Status PassScheduler::build(const plan::RowsBucket& bucket, int64_t rows, PassSchedule& out) {
+  state_->lowered = true;
   // Values of joined chunks go from one partition of the rows to another.
   const bool joins = std::any_of(bucket.placements.begin(), bucket.placements.end(),
                                  [](const plan::Placement& one) { return one.join_chunks > 1; });
@@ -549,7 +551,75 @@ Status PassScheduler::build(const plan::RowsBucket& bucket, int64_t rows, PassSc
   if (!state_->cutter->sound()) return state_->by_lowering(bucket, rows, out);
   RETURN_IF_ERROR(state_->grouper->run(state_->instances, state_->blocks,
                                        std::min(state_->options.logit_rows, rows)));
+  state_->lowered = false;
   return state_->fill(rows, out);
+}
+
+std::vector<double> PassScheduler::weight_bytes() const {
+  const State& state = *state_;
+  if (state.lowered) return {};
+  struct Slice {
+    int32_t device = 0;
+    int64_t number = 0;  // of the product in its stage
+    int64_t n = 0;
+    int64_t k = 0;
+    auto operator<=>(const Slice&) const = default;
+  };
+  std::vector<double> bytes(state.infos.size(), 0);
+  std::vector<std::vector<const CutStage*>> stages(static_cast<size_t>(state.positions));
+  std::vector<std::vector<Slice>> seen(stages.size());
+  for (const CutInstance& instance : state.instances) {
+    const auto position = static_cast<size_t>(instance.position);
+    auto& known = stages[position];
+    if (std::find(known.begin(), known.end(), instance.stage) != known.end()) continue;
+    known.push_back(instance.stage);
+    const OpId first = state.ops[position - static_cast<size_t>(instance.shift)].front();
+    for (const CutOp& op : instance.stage->ops) {
+      if (op.kind != OpKind::kMatMul) continue;
+      const Slice slice{op.device, op.product - first, op.n, op.k};
+      auto& slices = seen[position];
+      if (std::find(slices.begin(), slices.end(), slice) != slices.end()) continue;
+      slices.push_back(slice);
+      bytes[static_cast<size_t>(op.device)] +=
+          op.weight_bits / 8 * static_cast<double>(op.n) * static_cast<double>(op.k);
+    }
+  }
+  return bytes;
+}
+
+std::vector<TaskFacts> PassScheduler::task_facts(int64_t rows) const {
+  const State& state = *state_;
+  if (state.lowered) return {};
+  const auto& tasks = state.grouper->tasks();
+  std::vector<TaskFacts> facts(tasks.size());
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    const bool whole = tasks[t].block < 0;
+    const plan::Block* const block =
+        whole ? nullptr : &state.blocks[static_cast<size_t>(tasks[t].block)];
+    facts[t].row_begin = whole ? 0 : block->begin;
+    facts[t].rows = whole ? rows : block->rows;
+  }
+  for (const CutInstance& instance : state.instances) {
+    for (size_t i = 0; i < instance.stage->ops.size(); ++i) {
+      const CutOp& op = instance.stage->ops[i];
+      const int32_t number = instance.first_op + static_cast<int32_t>(i);
+      TaskFacts& task = facts[static_cast<size_t>(state.grouper->task_of(number))];
+      if (instance.block == kHeadBlock) task.rows = std::min(state.options.logit_rows, rows);
+      const auto count = static_cast<double>(task.rows);
+      task.bytes += op.width_bytes * count;
+      if (op.kind == OpKind::kConcat) task.copy_bytes += op.width_bytes * count;
+      if (op.kind == OpKind::kMatMul) {
+        const double weights = static_cast<double>(op.n) * static_cast<double>(op.k);
+        task.bytes += op.weight_bits / 8 * weights;
+        task.macs += weights * count;
+      } else if (op.kind == OpKind::kAttention) {
+        const double keys =
+            static_cast<double>(state.options.depth + task.row_begin) + (count + 1) / 2;
+        task.macs += 2 * static_cast<double>(op.head_width) * keys * count;
+      }
+    }
+  }
+  return facts;
 }
 
 }  // namespace troika::sim

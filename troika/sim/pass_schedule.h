@@ -5,9 +5,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "troika/base/result.h"
+#include "troika/base/trace.h"
 #include "troika/cost/cost_model.h"
 #include "troika/device/device.h"
 #include "troika/graph/graph.h"
@@ -22,6 +25,15 @@ struct TaskPlace {
   graph::Stage stage = graph::Stage::kInput;
   int32_t layer = -1;
   int32_t chunk = 0;  // the first, where chunks join
+};
+
+// What a task of a pass works on and moves, for a trace.
+struct TaskFacts {
+  int64_t row_begin = 0;
+  int64_t rows = 0;
+  double bytes = 0;       // weights once, and what each operator reads and writes
+  double copy_bytes = 0;  // of concatenations
+  double macs = 0;
 };
 
 struct PassSchedule {
@@ -41,10 +53,19 @@ class PassScheduler {
   // A pass of `rows` rows by a bucket that passes plan::check(). kUnsupported naming what a device
   // cannot have. `out` keeps its memory from one call to the next.
   Status build(const plan::RowsBucket& bucket, int64_t rows, PassSchedule& out);
+  // Of the slices of weights that each device reads in the pass that was built last, each slice
+  // once; empty if that pass had to be lowered.
+  std::vector<double> weight_bytes() const;
+  // By task of the pass that was built last, of `rows` rows; empty if it had to be lowered.
+  std::vector<TaskFacts> task_facts(int64_t rows) const;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// One pass, with the times of a run; `names` by device. Chunks are told apart if there are several.
+Trace trace_of(const PassSchedule& pass, std::span<const TaskFacts> facts,
+               std::span<const TaskTimes> times, std::span<const std::string> names);
 
 }  // namespace troika::sim

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 
 #include "troika/cost/described_cost.h"
 #include "troika/graph/testing/outline.h"
@@ -94,11 +95,28 @@ void expect_same(const Schedule& a, const Schedule& b, int number) {
   }
 }
 
+// Each slice of a weight once.
+std::vector<double> weight_bytes(const plan::TaskList& list, size_t n_devices) {
+  std::vector<std::set<graph::WeightSlice>> slices(n_devices);
+  std::vector<double> bytes(n_devices, 0);
+  for (const plan::Task& task : list.tasks) {
+    const auto device = static_cast<size_t>(task.device);
+    for (const graph::OpId id : task.program.ops) {
+      const graph::Op& op = list.cut->graph.op(id);
+      if (op.kind != graph::OpKind::kMatMul) continue;
+      const bool is_new = slices[device].insert(graph::weight_slice(list.cut->graph, op)).second;
+      if (is_new) bytes[device] += static_cast<double>(graph::weight_bytes(list.cut->graph, id));
+    }
+  }
+  return bytes;
+}
+
 // On any bucket that check() accepts, task for task.
 void compare_random(const graph::Graph& graph, size_t n_devices, int cases, uint32_t seed) {
   std::mt19937 random(seed);
   const cost::DescribedCost cost = units(n_devices);
   int compared = 0;
+  int weighed = 0;
   for (int i = 0; i < cases; ++i) {
     const Case c = devices(n_devices, random);
     std::vector<std::string> names;
@@ -122,9 +140,16 @@ void compare_random(const graph::Graph& graph, size_t n_devices, int cases, uint
       ASSERT_EQ(fast.places[t].stage, list->tasks[t].stage);
       ASSERT_EQ(fast.places[t].layer, list->tasks[t].layer);
     }
+    const std::vector<double> bytes = scheduler.weight_bytes();
+    if (!bytes.empty()) {
+      const std::vector<double> expected = weight_bytes(*list, n_devices);
+      for (size_t d = 0; d < n_devices; ++d) EXPECT_NEAR(bytes[d], expected[d], 1) << "case " << i;
+      ++weighed;
+    }
     ++compared;
   }
   EXPECT_GT(compared, cases / 2);
+  EXPECT_GT(weighed, compared / 4);
 }
 
 TEST(PassSchedule, IsThatOfTheLoweredPlanOnTwoDevices) {
@@ -139,6 +164,49 @@ TEST(PassSchedule, IsThatOfTheLoweredPlanInDeepModels) {
 }
 TEST(PassSchedule, IsThatOfTheLoweredPlanInDeeperModelsOnThreeDevices) {
   compare_random(Outline("128,14,4,2,256,512").graph, 3, 40, 4);
+}
+
+// The two ways to a trace differ only in that one counts a tensor as often as a task reads it.
+TEST(PassSchedule, ItsTraceIsThatOfTheLoweredPlan) {
+  const Outline outline("256,3,8,4,704,512");
+  std::mt19937 random(7);
+  const cost::DescribedCost cost = units(2);
+  int compared = 0;
+  for (int i = 0; i < 30; ++i) {
+    const Case c = devices(2, random);
+    plan::Plan plan = plan::testing::random_plan(outline.graph, {"a", "b"}, 64, random);
+    plan.devices = {"a", "b"};
+    PassScheduler scheduler(outline.graph, cost, c.infos, c.options);
+    PassSchedule pass;
+    if (!scheduler.build(plan.buckets[0], 48, pass)) continue;
+    const std::vector<TaskFacts> facts = scheduler.task_facts(48);
+    if (facts.empty()) continue;
+    const auto list =
+        plan::lower(plan, plan.buckets[0], outline.graph, 48, c.options.logit_rows, c.infos);
+    Simulator simulator;
+    simulator.run(pass.schedule);
+    const Trace direct = trace_of(pass, facts, simulator.times(), plan.devices);
+    const Trace lowered = trace_of(*list, simulator.times(), plan.devices, c.options);
+    ASSERT_EQ(direct.events.size(), lowered.events.size());
+    for (size_t e = 0; e < direct.events.size(); ++e) {
+      const TraceEvent& one = direct.events[e];
+      const TraceEvent& other = lowered.events[e];
+      EXPECT_EQ(one.name, other.name);
+      EXPECT_EQ(one.device, other.device);
+      EXPECT_EQ(one.start, other.start);
+      EXPECT_EQ(one.end, other.end);
+      EXPECT_NEAR(static_cast<double>((one.wait - other.wait).count()), 0, 2);  // of rounded pauses
+      EXPECT_EQ(one.rows, other.rows);
+      EXPECT_EQ(one.row_begin, other.row_begin);
+      EXPECT_NEAR(static_cast<double>(one.macs), static_cast<double>(other.macs),
+                  1 + 1e-3 * static_cast<double>(other.macs));
+      if (one.layer < 0) continue;               // embeddings are counted there only when lowered
+      EXPECT_GE(one.bytes + 8192, other.bytes);  // norms' weights
+      EXPECT_LE(one.bytes, 4 * other.bytes + 1);
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, 10);
 }
 
 TEST(PassSchedule, OneSchedulerTakesOneBucketAfterAnother) {
