@@ -16,7 +16,8 @@ declare -A may=(
   [troika/device]="troika/base troika/model troika/graph"
   [troika/soc]="troika/base"
   [troika/published]="troika/base troika/soc"
-  [troika/cost]="troika/base troika/soc"
+  [troika/profile/record]="troika/base"
+  [troika/cost]="troika/base troika/soc troika/profile/record"
   [troika/sim]="troika/base troika/model troika/graph troika/device troika/soc troika/cost troika/plan"
 )
 may[troika/device/cpu]="${may[troika/device]} troika/device troika/device/cpu/kernels"
@@ -31,13 +32,17 @@ may[troika/device/paced]="${may[troika/device]} troika/device troika/soc"
 may[troika/device/registry]="${may[troika/device/systolic]} troika/device/systolic troika/device/openvino troika/device/opencl troika/device/faulty troika/device/paced"
 may[examples/custom_device]="${may[troika/device/systolic]}"
 may[troika/profile]="troika/base troika/device troika/device/registry troika/device/cpu/kernels"
+may[troika/profile/measure]="${may[troika/device]} troika/device troika/profile/record"
 may[troika/plan]="${may[troika/device]} troika/device"
 may[troika/planner]="${may[troika/sim]} troika/sim"
 may[troika/forecast]="${may[troika/planner]} troika/planner"
+may[troika/reproduce]="${may[troika/forecast]} troika/forecast troika/published"
 may[troika/runtime]="${may[troika/plan]} troika/plan"
 may[troika/engine]="${may[troika/runtime]} troika/runtime troika/device/registry troika/device/check"
+may[troika/engine]+=" troika/profile/record troika/profile/measure troika/cost troika/planner"
 may[cli]="web ${may[troika/engine]} troika/engine troika/profile troika/device/cpu/kernels"
 may[cli]+=" troika/device/check troika/device/probe troika/soc troika/cost troika/planner troika/forecast"
+may[cli]+=" troika/published troika/reproduce"
 
 # Any test may read files of the repository; tests of what runs on a device may name a real one.
 test_may() {

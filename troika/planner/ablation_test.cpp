@@ -11,7 +11,7 @@ namespace {
 
 TEST(Ablation, EveryIdeaIsARowAndNoneMakesItSlower) {
   const cost::DescribedCost cost(*soc::find("snapdragon-8-gen-3"));
-  const graph::testing::Outline outline("1024,2,8,4,2816,512");
+  const graph::testing::Outline outline("4096,2,32,8,14336,512");
   PassRequest request;
   request.rows = 320;
   request.budget.evaluations = 150;

@@ -12,12 +12,13 @@ device::DeviceKind kind_of(std::string_view kind) {
   return kind == "npu" ? device::DeviceKind::kNpu : device::DeviceKind::kCpu;
 }
 
-// Whether a product of one row can be had at all, by whatever path.
-bool takes_one_row(const cost::CostModel& cost, size_t device) {
+// Whether a product of one row can be had at all, by whatever path is allowed.
+bool takes_one_row(const cost::CostModel& cost, size_t device, bool integers) {
   for (const std::string_view type : soc::types_near(4)) {
     cost::Product product{1, 4096, 4096};
     product.type = type;
-    if (cost.product(device, product)) return true;
+    const auto work = cost.product(device, product);
+    if (work && (integers || !work->integer)) return true;
   }
   return false;
 }
@@ -42,7 +43,9 @@ std::vector<device::DeviceInfo> infos_for(const cost::CostModel& cost, const Pas
     info.strided = !facts.static_graphs;
     info.standard_rows = facts.standard_lengths;
     const bool has_lengths = !info.standard_rows.empty();
-    if (has_lengths && info.standard_rows.front() > 1 && takes_one_row(cost, device)) {
+    // A single row among many may be padded; a pass of one row is the device's own path or nothing.
+    const bool any_path = request.integer_activations || request.rows == 1;
+    if (has_lengths && info.standard_rows.front() > 1 && takes_one_row(cost, device, any_path)) {
       info.standard_rows.insert(info.standard_rows.begin(), 1);
     }
     if (facts.static_graphs && request.build_graphs) info.standard_rows = {};

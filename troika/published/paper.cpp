@@ -227,6 +227,9 @@ Status figure_from(Fields& fields, const MetricFacts& facts, Case& one) {
   if (fields.has("described")) {
     ASSIGN_OR_RETURN(one.described, fields.boolean("described"));
   }
+  if (fields.has("why_off")) {
+    ASSIGN_OR_RETURN(one.why_off, fields.text("why_off"));
+  }
   if (fields.has("left_out")) {
     ASSIGN_OR_RETURN(one.left_out, fields.text("left_out"));
   }

@@ -99,6 +99,7 @@ struct Case {
   bool calibrated = false;
   // A description holds the figure itself: it proves nothing either.
   bool described = false;
+  std::string why_off;   // why what is simulated is far from it; empty: nobody knows, or it is not
   std::string left_out;  // why it is not simulated; empty: it is
   std::string source;
 };

@@ -35,7 +35,8 @@ struct Needed {
   double work_us = 0;
   double arithmetic_us = 0;  // of it: bound by arithmetic
   double bytes = 0;
-  double energy_uj = 0;  // above idle
+  double energy_uj = 0;   // above idle
+  int32_t operators = 0;  // added
 
   void add(const cost::Estimate& estimate, const cost::RunFacts& facts);
   void add(const Needed& other);

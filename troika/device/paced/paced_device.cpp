@@ -7,6 +7,7 @@
 
 #include "troika/device/work_queue.h"
 #include "troika/device/wrapped.h"
+#include "troika/soc/execution.h"
 
 namespace troika::device::paced {
 namespace {
@@ -43,7 +44,12 @@ class PacedDevice final : public Device {
     RETURN_IF_ERROR(queue_.drain());
     auto kernel = std::make_unique<PacedKernel>();
     kernel->program = program;
+    const TimePoint begin = clock_.now();
     ASSIGN_OR_RETURN(kernel->wrapped, wrapped_.compile(program));
+    if (options_.build_graphs) {
+      const double us = soc::build_us(options_.pace.unit, program.max_rows);
+      pass_until(begin + stretched(us));
+    }
     return kernel;
   }
 
@@ -68,9 +74,13 @@ class PacedDevice final : public Device {
     ASSIGN_OR_RETURN(const double us,
                      program_us(options_.pace.unit, kernel.program, *bindings.batch));
     if (options_.compute) RETURN_IF_ERROR(wrapped_.run(*kernel.wrapped, bindings));
-    const std::chrono::duration<double, std::micro> takes(us * options_.pace.stretch);
-    pass_until(begin + options_.task_time + std::chrono::duration_cast<Duration>(takes));
+    pass_until(begin + options_.task_time + stretched(us));
     return {};
+  }
+
+  Duration stretched(double us) const {
+    const std::chrono::duration<double, std::micro> takes(us * options_.pace.stretch);
+    return std::chrono::duration_cast<Duration>(takes);
   }
 
   void pass_until(TimePoint until) {

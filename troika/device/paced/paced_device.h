@@ -22,6 +22,8 @@ struct PacedOptions {
   Pace pace;
   Duration task_time{};  // on top for every task, not stretched
   bool compute = true;   // false: results are left as they are, only time passes
+  // Compiling takes as long as the unit needs to build a graph, times the stretch.
+  bool build_graphs = false;
   // Lets time pass until the clock shows it; empty: sleeps.
   std::function<void(TimePoint)> sleep_until;
 };
