@@ -12,7 +12,8 @@ namespace troika::cli {
 // Not shared between threads.
 class Progress {
  public:
-  Progress(Console& console, std::string what);
+  // `time_left`: says how long it will still take, by the speed since it was first told.
+  Progress(Console& console, std::string what, bool time_left = false);
   ~Progress();  // removes the bar
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -20,11 +21,16 @@ class Progress {
   void update(uint64_t done, uint64_t all);
 
  private:
+  std::string left(double part, TimePoint now);
+
   Console& console_;
   std::string what_;
   TimePoint begun_;
   TimePoint shown_;
   bool bar_ = false;
+  bool time_left_ = false;
+  double first_part_ = -1;  // that was told, when something was done before
+  TimePoint first_told_;
 };
 
 }  // namespace troika::cli

@@ -25,6 +25,8 @@ std::unique_ptr<Verb> make_sweep();
 std::unique_ptr<Verb> make_synth();
 std::unique_ptr<Verb> make_tokenize();
 std::unique_ptr<Verb> make_plan();
+std::unique_ptr<Verb> make_reproduce();
+std::unique_ptr<Verb> make_profile();
 std::unique_ptr<Verb> make_trace();
 
 struct VerbEntry {
