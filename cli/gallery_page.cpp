@@ -12,7 +12,7 @@
 namespace troika::cli {
 namespace {
 
-constexpr int kWidth = 720;  // of a timeline, in pixels
+constexpr int kWidth = 580;  // of a timeline, in pixels
 constexpr int kLaneHeight = 14;
 
 // Of input, G1, A, G2, head and anything else.
