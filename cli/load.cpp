@@ -9,6 +9,7 @@
 #include "cli/default_model.h"
 #include "cli/device_prober.h"
 #include "cli/interrupt.h"
+#include "cli/machine_plan.h"
 #include "cli/process_memory.h"
 #include "cli/progress.h"
 #include "cli/text.h"
@@ -74,28 +75,52 @@ Status check_flags(const EngineFlags& flags, const std::optional<plan::Plan>& pl
   return {};
 }
 
-}  // namespace
+// Plans and confirms on the devices. The plan where it cannot be kept; else none, for the engine
+// finds what is kept.
+Result<std::optional<plan::Plan>> tuned_plan(const ModelFlags& model_flags,
+                                             const EngineFlags& engine_flags, Console& console) {
+  MachineRequest request;
+  request.model = model_flags;
+  request.engine = engine_flags;
+  request.tune = true;
+  ASSIGN_OR_RETURN(const engine::EngineOptions options,
+                   engine_flags.resolve(model::HyperParameters{}));
+  ASSIGN_OR_RETURN(const auto specs, device::parse_device_string(options.devices));
+  if (specs.size() < 2) {
+    console.hint("nothing to plan: " + options.devices + " is the only device");
+    return std::nullopt;
+  }
+  request.engine.devices = options.devices;
+  request.planning.max_rows = options.batch_rows;
+  request.planning.kv_type = device::to_string(options.kv_type);
+  request.planning.activations = options.int8_activations ? "int8" : "f32";
+  request.planning.sync = options.sync;
+  ASSIGN_OR_RETURN(MachinePlan plan, plan_machine(request, console));
+  for (const engine::PlannedPass& pass : plan.stored.passes) {
+    console.hint(fmt::format("tuned, {} rows: {}; {}", pass.rows, pass.name, pass.reason));
+  }
+  if (!options.cache_folder.empty()) return std::nullopt;
+  return std::move(plan.stored.plan);
+}
 
-Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlags& engine_flags,
-                                 Console& console, int64_t max_logit_rows) {
-  // A trace that cannot be written is told now, not after the answer.
-  if (!engine_flags.trace_path.empty()) {
-    RETURN_IF_ERROR(check_writable("the trace", engine_flags.trace_path));
-  }
+// What is used instead of rates, and how errors name it.
+struct ChosenPlan {
   std::optional<plan::Plan> plan;
-  if (!engine_flags.plan_path.empty()) {
-    ASSIGN_OR_RETURN(plan, read_plan(engine_flags.plan_path));
-  }
-  RETURN_IF_ERROR(check_flags(engine_flags, plan));
+  std::string name;
+};
+
+Result<LoadedEngine> load_engine_by(const ModelFlags& model_flags, const EngineFlags& engine_flags,
+                                    ChosenPlan chosen, Console& console, int64_t max_logit_rows) {
   ASSIGN_OR_RETURN(LoadedModel loaded,
                    load_model(model_flags, true, engine_flags.threads, console));
   const model::HyperParameters& shape = loaded.model.hyper_parameters();
   ASSIGN_OR_RETURN(engine::EngineOptions options, engine_flags.resolve(shape));
   options.max_logit_rows = max_logit_rows;
-  options.plan = std::move(plan);
-  if (options.plan) options.plan_name = in_quotes(engine_flags.plan_path);
+  options.plan = std::move(chosen.plan);
+  options.plan_name = chosen.name;
   options.warn = [&console](const std::string& line) { console.warn(line); };
   options.note = [&console](const std::string& line) { console.note(line); };
+  options.tell = [&console](const std::string& line) { console.hint(line); };
   ProberOptions prober;
   prober.open = engine_flags.open_options();
   prober.cache_folder = engine_flags.cache();
@@ -128,6 +153,32 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
         fmt::format("memory: {:<14} {:9.1f} MiB", owner, static_cast<double>(bytes) / (1 << 20)));
   }
   return result;
+}
+
+}  // namespace
+
+Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlags& engine_flags,
+                                 Console& console, int64_t max_logit_rows) {
+  // A trace that cannot be written is told now, not after the answer.
+  if (!engine_flags.trace_path.empty()) {
+    RETURN_IF_ERROR(check_writable("the trace", engine_flags.trace_path));
+  }
+  ChosenPlan chosen;
+  if (!engine_flags.plan_path.empty()) {
+    ASSIGN_OR_RETURN(chosen.plan, read_plan(engine_flags.plan_path));
+    chosen.name = in_quotes(engine_flags.plan_path);
+  }
+  RETURN_IF_ERROR(check_flags(engine_flags, chosen.plan));
+  if (engine_flags.tune) {
+    ASSIGN_OR_RETURN(chosen.plan, tuned_plan(model_flags, engine_flags, console));
+  }
+  return load_engine_by(model_flags, engine_flags, std::move(chosen), console, max_logit_rows);
+}
+
+Result<LoadedEngine> load_engine_with(const ModelFlags& model_flags,
+                                      const EngineFlags& engine_flags, plan::Plan plan,
+                                      Console& console) {
+  return load_engine_by(model_flags, engine_flags, {std::move(plan), "the plan"}, console, 1);
 }
 
 void warn_of_context(const engine::Engine& engine, Console& console) {

@@ -30,9 +30,15 @@ struct LoadedEngine {
   int64_t model_heap_bytes = 0;  // as in LoadedModel
 };
 
+// With --tune first plans for the devices, confirms, and keeps that.
 // Up to `max_logit_rows` rows of one pass may ask for logits: each takes memory for the vocabulary.
 Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlags& engine_flags,
                                  Console& console, int64_t max_logit_rows = 1);
+
+// The same by a plan that is given, whatever the flags say of it.
+Result<LoadedEngine> load_engine_with(const ModelFlags& model_flags,
+                                      const EngineFlags& engine_flags, plan::Plan plan,
+                                      Console& console);
 
 // Warns when the context is longer than the model was trained for.
 void warn_of_context(const engine::Engine& engine, Console& console);

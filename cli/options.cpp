@@ -44,6 +44,10 @@ void EngineFlags::declare_devices(Flags& flags) {
   flags.text("--split", split, "RULE",
              "How work is cut among devices: [PHASE=]CUT[:SHARE/SHARE...], as in paired or "
              "prefill=activation-centric:60/40,decode=none (default: shares by measured rates)");
+  flags.toggle(
+      "--tune", tune,
+      "Measure the devices, plan, and confirm the plan by alternating runs before anything "
+      "else; later runs use it");
   flags.toggle("--no-guard", no_guard,
                "Every device takes part: at least a tenth of each product that is cut");
   flags.choice("--sync", sync, {"blocking", "predict", "queue"},
@@ -115,6 +119,13 @@ Result<engine::EngineOptions> EngineFlags::resolve(const model::HyperParameters&
   if (!split.empty() && !plan_path.empty()) {
     return make_error(ErrorCode::kInvalidArgument,
                       "--plan and --split both say who computes what; give one of them");
+  }
+  if (tune && (!split.empty() || !plan_path.empty() || no_guard)) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "--tune finds out who computes what, and {} says so: give one of them",
+                      !split.empty()       ? "--split"
+                      : !plan_path.empty() ? "--plan"
+                                           : "--no-guard");
   }
   options.threads = static_cast<int>(std::max<int64_t>(threads, 0));
   options.context = context;

@@ -32,6 +32,7 @@ struct EngineFlags {
   std::string trace_path;
   std::string plan_path;
   std::string split;
+  bool tune = false;
   bool no_guard = false;
   std::string activations = "f32";
   bool no_cache = false;

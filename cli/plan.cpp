@@ -1,4 +1,5 @@
-// troika plan: who should compute what, of one product or of a whole model on a described chip.
+// troika plan: who should compute what, of one product or of a whole model, on a described chip or
+// on this machine's devices.
 #include "cli/chip.h"
 #include "cli/operator_report.h"
 #include "cli/plan_model.h"
@@ -30,6 +31,16 @@ class Plan final : public Verb {
     flags.begin_group("Chip");
     flags.text("--soc", soc_, "NAME",
                "A described chip, by name or as a file with '/' in its path or '.json' at its end");
+    flags.begin_group("This machine, instead of a described chip");
+    flags.text("--device", engine_.devices, "LIST",
+               "Devices of which a profile is kept (see 'troika profile'): cpu@0,openvino@1");
+    flags.file("--profile", profile_, "A profile to plan from instead");
+    flags.toggle("--tune", tune_,
+                 "Measure what is not known, and confirm the best plans by alternating runs");
+    flags.integer("-t,--threads", engine_.threads, kThreadRange,
+                  "Cores of all devices together (default: every core)");
+    flags.choice("--cache-type-k", engine_.key_type, {"f32", "f16"}, "KV cache (default: f32)");
+    flags.toggle("--no-cache", engine_.no_cache, "Neither use nor keep profiles and plans");
     flags.begin_group("Product");
     flags.text("--weight", weight_, "NxK", "Outputs and inputs of the weight");
     flags.integer("--tokens", tokens_, {1, planner::kMaxTokens},
@@ -49,10 +60,16 @@ class Plan final : public Verb {
         "  troika plan --soc snapdragon-8-gen-3 --weight 4096x4096 --tokens 1 "
         "--strategy heteroinfer --json\n"
         "  troika plan --soc snapdragon-8-gen-3 --shape llama-3-8b -p 256 --activations int8 "
-        "--explain\n");
+        "--explain\n"
+        "  troika plan --device cpu@0,openvino@1 --tune --explain\n");
   }
 
   Status run(Console& console) override {
+    if (!engine_.devices.empty() || !profile_.empty()) return plan_here(console);
+    if (tune_) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "--tune measures devices: give --device LIST, as in cpu@0,openvino@1");
+    }
     if (model_.given()) return plan_model(console);
     ASSIGN_OR_RETURN(const OperatorReport::Inputs inputs, resolve());
     ASSIGN_OR_RETURN(const soc::Soc soc, load_soc(soc_));
@@ -64,6 +81,25 @@ class Plan final : public Verb {
   }
 
  private:
+  Status plan_here(Console& console) const {
+    if (!soc_.empty() || !weight_.empty()) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "{} is for a described chip, {} for this machine: give one of these",
+                        soc_.empty() ? "--weight" : "--soc",
+                        profile_.empty() ? "--device" : "--profile");
+    }
+    if (tune_ && engine_.devices.empty()) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "--tune needs the devices: give --device LIST");
+    }
+    MachineRequest request;
+    request.engine = engine_;
+    request.profile_path = profile_;
+    request.tune = tune_;
+    request.planning.kv_type = engine_.key_type;
+    return model_.run_here(console, std::move(request), strategy_, grid_, json_);
+  }
+
   Status plan_model(Console& console) const {
     if (soc_.empty() || !weight_.empty()) {
       return make_error(ErrorCode::kInvalidArgument, "{}; see 'troika plan --help'",
@@ -94,6 +130,9 @@ class Plan final : public Verb {
   }
 
   ModelPlanFlags model_;
+  EngineFlags engine_;
+  std::string profile_;
+  bool tune_ = false;
   std::string soc_;
   std::string weight_;
   int64_t tokens_ = 1;

@@ -68,6 +68,53 @@ void ModelPlanFlags::declare(Flags& flags) {
   flags.file("--html", html_, "Write the plan as one HTML page, every cut drawn");
 }
 
+Status ModelPlanFlags::run_here(Console& console, MachineRequest machine,
+                                const std::string& strategy, const std::string& grid,
+                                bool json) const {
+  if (!shape_.empty()) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "--shape is for a described chip; devices need a model: give -m FILE");
+  }
+  if (weight_bits_ > 0 || activation_bits_ > 0 || ablation_) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "--weight-bits, --activation-bits and --ablation are for a described chip");
+  }
+  machine.model.path = model_;
+  machine.strategy = strategy;
+  machine.grid = grid;
+  machine.planning.max_rows = prompt_;
+  machine.planning.decode_depth = prompt_ / 2;
+  machine.planning.activations = machine.engine.activations = activations_;
+  machine.planning.evaluations = budget_;
+  machine.planning.seed = static_cast<uint64_t>(seed_);
+  machine.engine.value_type = machine.engine.key_type;
+  machine.engine.sync = sync_;
+  machine.engine.ubatch = machine.engine.batch = prompt_;
+  machine.planning.sync = sync_ == "queue"     ? runtime::Sync::kQueue
+                          : sync_ == "predict" ? runtime::Sync::kPredict
+                                               : runtime::Sync::kBlocking;
+  ASSIGN_OR_RETURN(const MachinePlan plan, plan_machine(machine, console));
+  if (!output_.empty()) {
+    RETURN_IF_ERROR(write_file(output_, plan::to_json(plan.stored.plan)));
+  }
+  std::string devices;
+  for (const profile::DeviceProfile& device : plan.cost->profile().devices) {
+    devices +=
+        fmt::format("{}{} ({})", devices.empty() ? "" : ", ", device.name, device.description);
+  }
+  const PassReport report{"this machine", devices,
+                          false,          printable(plan.cost->profile().model.name),
+                          strategy,       machine.planning.decode_depth,
+                          *plan.cost,     plan.made};
+  if (!html_.empty()) RETURN_IF_ERROR(write_file(html_, plan_page(report)));
+  Status printed = json ? print_json(console, report_json(report), 2)
+                        : console.print(report_text(report, explain_));
+  if (printed && !machine.engine.no_cache) {
+    console.hint("run, chat and bench use it on these devices from now on");
+  }
+  return printed;
+}
+
 Status ModelPlanFlags::run(Console& console, const cost::DescribedCost& cost,
                            const std::string& strategy_name, const std::string& grid,
                            bool json) const {

@@ -5,6 +5,7 @@
 
 #include "cli/console.h"
 #include "cli/flags.h"
+#include "cli/machine_plan.h"
 #include "troika/cost/described_cost.h"
 
 namespace troika::cli {
@@ -14,6 +15,10 @@ class ModelPlanFlags {
   void declare(Flags& flags);
   // Whether a model was named.
   bool given() const { return !shape_.empty() || !model_.empty(); }
+  // Plans for this machine's devices by a profile, keeps that and prints. `machine` names devices
+  // or a profile.
+  Status run_here(Console& console, MachineRequest machine, const std::string& strategy,
+                  const std::string& grid, bool json) const;
   // Plans for the chip and prints.
   Status run(Console& console, const cost::DescribedCost& cost, const std::string& strategy,
              const std::string& grid, bool json) const;

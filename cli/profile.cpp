@@ -1,20 +1,12 @@
 // troika profile: measures devices on a model's shapes, keeps the result, and shows it.
 #include "cli/cache_folder.h"
-#include "cli/device_prober.h"
-#include "cli/interrupt.h"
-#include "cli/json_output.h"
 #include "cli/load.h"
+#include "cli/measured_profile.h"
 #include "cli/profile_report.h"
-#include "cli/progress.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
-#include "cli/version.h"
-#include "troika/base/cache_file.h"
 #include "troika/base/write_file.h"
 #include "troika/graph/graph.h"
-#include "troika/profile/measure/profiler.h"
-#include "troika/profile/record/machine.h"
-#include "troika/profile/record/profile_store.h"
 
 namespace troika::cli {
 namespace {
@@ -36,25 +28,22 @@ class ProfileVerb final : public Verb {
     flags.begin_group("Output");
     flags.toggle("--show", show_, "Print the profile's tables");
     flags.toggle("--json", json_, "Print the profile itself");
+    flags.file("--html", html_, "Write a page with charts of it, that needs nothing else");
     flags.toggle("--schema", schema_, "Print the JSON schema of profiles, and measure nothing");
     flags.file("-o,--output", output_, "Write the profile to a file");
     flags.set_examples(
         "  troika profile --device cpu@0,openvino@1\n"
-        "  troika profile --device cpu@0,openvino@1 --show\n"
+        "  troika profile --device cpu@0,openvino@1 --show --html profile.html\n"
         "  troika profile -o machine.json && troika profile machine.json --show\n\n"
         "An interrupted run is taken up where it was.\n");
   }
 
   Status run(Console& console) override {
     if (schema_) return console.print(profile::json_schema() + "\n");
+    if (!html_.empty()) RETURN_IF_ERROR(check_writable("the page", html_));
     if (!file_.empty()) {
-      ASSIGN_OR_RETURN(const std::string text, read_text(file_, profile::kMaxProfileBytes + 1));
-      auto profile = profile::from_json(text);
-      if (!profile) {
-        return make_error(profile.error().code, "{}: {}", in_quotes(file_),
-                          profile.error().message);
-      }
-      return print(*profile, console);
+      ASSIGN_OR_RETURN(const profile::Profile profile, read_profile(file_));
+      return print(profile, console);
     }
     if (!output_.empty()) RETURN_IF_ERROR(check_writable("the profile", output_));
     ASSIGN_OR_RETURN(const profile::Profile profile, measured(console));
@@ -66,8 +55,9 @@ class ProfileVerb final : public Verb {
 
  private:
   Status print(const profile::Profile& profile, Console& console) const {
+    if (!html_.empty()) RETURN_IF_ERROR(write_file("the page", html_, profile_page(profile)));
     if (json_) return console.print(profile::to_json(profile) + "\n");
-    if (show_ || !file_.empty()) return console.print(profile_text(profile));
+    if (show_ || (!file_.empty() && html_.empty())) return console.print(profile_text(profile));
     std::string text;
     for (const profile::DeviceProfile& device : profile.devices) {
       text += fmt::format("{}: {} products, largest error at {} held-out points {:.1f} %\n",
@@ -78,75 +68,18 @@ class ProfileVerb final : public Verb {
         text + fmt::format("measured in {:.0f} s; --show prints all of it\n", profile.took_s));
   }
 
-  Result<std::vector<std::unique_ptr<device::Device>>> open(Console& console) const {
-    ProberOptions prober;
-    prober.open.threads = static_cast<int>(std::max<int64_t>(threads_, 0));
-    prober.open.int8_activations = activations_ == "int8";
-    if (no_cache_) prober.cache_folder.clear();
-    ASSIGN_OR_RETURN(const auto tried, try_devices(devices_, prober));
-    for (const TriedDevice& device : tried) {
-      if (device.good()) continue;
-      return make_error(ErrorCode::kDeviceFailed, "device {} cannot be profiled: {}",
-                        in_quotes(device.name), device.report.error.message);
-    }
-    console.note("devices are good");
-    return device::open_devices(devices_, prober.open);
-  }
-
-  // A stored profile that holds, or a new one.
   Result<profile::Profile> measured(Console& console) const {
     ASSIGN_OR_RETURN(const LoadedModel loaded, load_model(model_, true, threads_, console));
     ASSIGN_OR_RETURN(const graph::Graph graph, graph::build(loaded.model));
-    ASSIGN_OR_RETURN(const auto devices, open(console));
-    profile::ProfilerOptions options;
-    options.kv_type = kv_type_ == "f16" ? device::KvType::kF16 : device::KvType::kF32;
-    profile::Profile profile;
-    profile.build = build_stamp();
-    profile.time = seconds_since_1970();
-    profile.machine = profile::read_machine("");
-    profile.model = profile::profiled_model(graph, options.kv_type);
-    for (const auto& device : devices) {
-      profile.devices.push_back(profile::profiled_device(device->info()));
-    }
-    const profile::ProfileStore store(no_cache_ ? "" : cache_folder());
-    if (!again_) {
-      auto kept = store.find(profile);
-      if (kept && kept->complete) {
-        console.hint("the stored profile holds: " + store.path(profile));
-        return kept;
-      }
-      if (kept) console.hint("taking up an interrupted run");
-      if (kept) profile = std::move(*kept);
-      if (!kept && kept.error().code != ErrorCode::kNotFound) {
-        console.warn(kept.error().message + "; measuring anew");
-      }
-    }
-    RETURN_IF_ERROR(measure(graph, devices, std::move(options), store, profile, console));
-    return profile;
-  }
-
-  static Status measure(const graph::Graph& graph,
-                        std::span<const std::unique_ptr<device::Device>> devices,
-                        profile::ProfilerOptions options, const profile::ProfileStore& store,
-                        profile::Profile& profile, Console& console) {
-    Progress progress(console, "profiling", true);
-    const TimePoint begin = system_clock().now();
-    options.cancelled = interrupted;
-    options.progress = [&](double part) {
-      progress.update(static_cast<uint64_t>(part * 1000), 1000);
-    };
-    bool told = false;
-    options.save = [&](const profile::Profile& known) {
-      const Status saved = store.save(known);
-      if (!saved && !told) console.warn(saved.error().message);
-      told = told || !saved;
-    };
-    const auto before = profile::read_meters("");
-    RETURN_IF_ERROR(profile::measure_profile(graph, devices, options, profile));
-    profile.machine.meters = profile::mean_power(before, profile::read_meters(""),
-                                                 to_seconds(system_clock().now() - begin));
-    options.save(profile);
-    return {};
+    ProfileWish wish;
+    wish.devices = devices_;
+    wish.open.threads = static_cast<int>(std::max<int64_t>(threads_, 0));
+    wish.open.int8_activations = activations_ == "int8";
+    ASSIGN_OR_RETURN(wish.kv_type, parse_kv_type("--cache-type-k", kv_type_));
+    wish.cache_folder = no_cache_ ? "" : cache_folder();
+    wish.again = again_;
+    ASSIGN_OR_RETURN(const auto devices, open_for_profile(wish, console));
+    return measured_profile(wish, graph, devices, console);
   }
 
   ModelFlags model_;
@@ -160,6 +93,7 @@ class ProfileVerb final : public Verb {
   bool show_ = false;
   bool json_ = false;
   bool schema_ = false;
+  std::string html_;
   std::string output_;
 };
 

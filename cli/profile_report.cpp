@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/page_text.h"
+#include "web/profile.h"
+
 namespace troika::cli {
 namespace {
 
@@ -137,6 +140,12 @@ std::string profile_text(const profile::Profile& profile) {
         p.blocking_join_us);
   }
   return text;
+}
+
+std::string profile_page(const profile::Profile& profile) {
+  const std::string title =
+      profile.model.name.empty() ? "Profile" : "Profile: " + profile.model.name;
+  return web::profile_page(html_escaped(title), script_safe(profile::to_json(profile)));
 }
 
 }  // namespace troika::cli

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "cli/page_text.h"
 #include "cli/text.h"
 #include "cli/trace_report.h"
 #include "web/timeline.h"
@@ -101,47 +102,6 @@ Json passes_json(const Trace& trace, const TraceSummary& summary) {
                       (pass.end - origin).count()});
   }
   return passes;
-}
-
-// JSON inside a <script>: nothing in it may look like markup.
-std::string script_safe(const std::string& json) {
-  std::string out;
-  out.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else if (c == '>') {
-      out += "\\u003e";
-    } else if (c == '&') {
-      out += "\\u0026";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-std::string html_escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
 }
 
 }  // namespace

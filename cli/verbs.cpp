@@ -22,6 +22,7 @@ constexpr std::array kVerbs = {
     VerbEntry{"sweep", "Forecast many models on many described chips", make_sweep},
     VerbEntry{"gallery", "Show strategies on described chips side by side", make_gallery},
     VerbEntry{"reproduce", "Simulate what papers measured", make_reproduce},
+    VerbEntry{"soc", "Show a described chip, or describe this machine", make_soc},
     VerbEntry{"trace", "Show who did what in a recorded run", make_trace},
     VerbEntry{"synth", "Write a model of random weights", make_synth},
     VerbEntry{"completion", "Print a shell completion script", make_completion},

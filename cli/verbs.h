@@ -27,6 +27,7 @@ std::unique_ptr<Verb> make_tokenize();
 std::unique_ptr<Verb> make_plan();
 std::unique_ptr<Verb> make_reproduce();
 std::unique_ptr<Verb> make_profile();
+std::unique_ptr<Verb> make_soc();
 std::unique_ptr<Verb> make_trace();
 
 struct VerbEntry {

@@ -133,6 +133,7 @@ void Engine::State::learn_rates() {
 Status Engine::balance() {
   State& s = *state_;
   s.collect_uses();
+  if (s.predictions && s.executor) return s.correct_plan();
   if (!s.shares_by_rates || !s.executor) return {};
   s.learn_rates();
   std::vector<SeenWork> work;

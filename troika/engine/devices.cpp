@@ -145,6 +145,14 @@ Status Engine::State::make_executor() {
   executor_options.cancelled = options.cancelled;
   while (true) {
     const auto made = make_plan();
+    executor_options.predict = nullptr;
+    if (predictions) {
+      executor_options.predict = [this](const plan::RowsBucket& bucket, int64_t rows,
+                                        int64_t depth) {
+        return predictions ? predictions->task_us(graph, bucket, rows, depth)
+                           : std::vector<double>{};
+      };
+    }
     if (made) {
       executor_options.max_logit_rows = options.max_logit_rows;
       executor_options.max_rows = options.batch_rows;

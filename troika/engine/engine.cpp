@@ -169,8 +169,18 @@ std::vector<DeviceUse> Engine::take_uses() {
   return uses;
 }
 
+Status Engine::use_plan(std::optional<plan::Plan> plan) {
+  State& s = *state_;
+  if (plan) RETURN_IF_ERROR(plan::check(*plan, s.graph));
+  s.retire_executor();
+  s.predictions.reset();
+  s.options.plan = std::move(plan);
+  return s.make_executor();
+}
+
 runtime::KvCache& Engine::kv_cache() { return *state_->cache; }
 const plan::Plan& Engine::plan() const { return state_->plan; }
+const graph::Graph& Engine::graph() const { return state_->graph; }
 const model::Model& Engine::model() const { return state_->model; }
 const EngineOptions& Engine::options() const { return state_->options; }
 const std::vector<std::unique_ptr<device::Device>>& Engine::devices() const {

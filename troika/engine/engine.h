@@ -59,6 +59,11 @@ struct EngineOptions {
   // Asked while devices are measured and prepared, which may take long, and while one does not
   // answer; true: kCancelled.
   std::function<bool()> cancelled;
+  // A plan that `troika plan` stored for these devices takes the place of shares by rates, if it
+  // holds. False: it is not looked for.
+  bool stored_plan = true;
+  // Told, in one line each, that a stored plan is used, and what was corrected; may be empty.
+  std::function<void(const std::string&)> tell;
   // Told of each device that is put aside, in one line; may be empty.
   std::function<void(const std::string&)> warn;
   // Told, in one line each, what may interest who wants to know more; may be empty.
@@ -193,16 +198,23 @@ class Engine {
   Result<Duration> time_prefill(int64_t rows, int64_t depth);
   Result<Duration> time_decode(int64_t steps, int64_t depth);
 
-  // Where shares follow measured rates: new shares by what passes showed since they were made, if
-  // enough was seen and they would save more than a fiftieth of decode's or prefill's time; says so
-  // by `note`. Compiles, which may take seconds: between answers is the time for it. What was seen
-  // in an answer is remembered for the next engine in any case.
+  // With a stored plan: the devices' speeds are corrected by what passes showed, and the plan by
+  // them, if some device takes 1.3 times as long as others of what was predicted; says so by
+  // `tell`. Where shares follow measured rates: new shares by what passes showed since they were
+  // made, if enough was seen and they would save more than a fiftieth of decode's or prefill's
+  // time; says so by `note`. Compiles, which may take seconds: between answers is the time for it.
+  // What was seen in an answer is remembered for the next engine in any case.
   Status balance();
+
+  // Goes on with another plan for the devices that are open, or, without one, with what would be
+  // used now: a stored plan, else shares by rates. Compiles.
+  Status use_plan(std::optional<plan::Plan> plan);
 
   // What each device did since this was last called, or since the last answer.
   std::vector<DeviceUse> take_uses();
 
   const model::Model& model() const;
+  const graph::Graph& graph() const;
   const EngineOptions& options() const;  // as they took effect: context and threads filled in
   const std::vector<std::unique_ptr<device::Device>>& devices() const;
   Duration compile_time() const;  // time that create() spent compiling and allocating
@@ -216,6 +228,7 @@ class Engine {
   Trace trace() const;
 
  private:
+  friend class PlanTimer;
   friend class Session;
   struct State;
   explicit Engine(std::unique_ptr<State> state);

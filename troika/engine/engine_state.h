@@ -9,6 +9,8 @@
 #include "troika/device/memory.h"
 #include "troika/engine/balance.h"
 #include "troika/engine/engine.h"
+#include "troika/engine/predictions.h"
+#include "troika/engine/stored_plan.h"
 #include "troika/graph/graph.h"
 #include "troika/plan/default_plan.h"
 #include "troika/runtime/executor.h"
@@ -46,6 +48,7 @@ struct Engine::State {
   bool shares_by_rates = false;                    // some share of the plan follows them
   std::map<std::string, SeenWork> seen;            // by name of the device, since the plan was made
   std::optional<Saved> tried;                      // what the last new shares were to save
+  std::map<std::string, SeenTime> seen_times;      // the same, of what was predicted
 
   // ---- devices.cpp: devices and the executor that uses them, and what happens when one is lost
   Status open_devices();
@@ -58,6 +61,14 @@ struct Engine::State {
   Result<runtime::Logits> forward(const runtime::Batch& batch);
   // Compiles for passes of `rows` rows; the time counts as compile_time.
   Status prepare(int64_t rows);
+
+  // ---- predictions.cpp: a stored plan, and what its profile says of its passes
+  std::optional<Predictions> predictions;  // of the stored plan in use
+  // The stored plan, if it holds; says so, or why it does not. Nothing if none is kept.
+  std::optional<plan::Plan> find_stored_plan();
+  void keep_predictions(const StoredPlan& stored, const profile::Profile& here);
+  // The stored plan by what passes showed of the devices' speeds.
+  Status correct_plan();
 
   // ---- planning.cpp
   Result<plan::Plan> make_plan();

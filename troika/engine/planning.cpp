@@ -87,8 +87,14 @@ Result<plan::Plan> Engine::State::plan_by_rates() {
 
 Result<plan::Plan> Engine::State::make_plan() {
   seen.clear();
+  seen_times.clear();
   shares_by_rates = false;
-  if (!options.plan) return plan_by_rates();
+  if (!options.plan && predictions) return predictions->plan;
+  if (!options.plan) {
+    if (auto stored = find_stored_plan()) return *std::move(stored);
+    return plan_by_rates();
+  }
+  predictions.reset();
   if (options.plan->kv_type != device::to_string(options.kv_type)) {
     return make_error(ErrorCode::kInvalidArgument,
                       "the plan is for a KV cache of {}, not {}: use --cache-type-k {}",
@@ -109,6 +115,7 @@ Result<plan::Plan> Engine::State::make_plan() {
 
 void Engine::State::forget_plan() {
   options.plan.reset();
+  predictions.reset();
   options.split.clear();
 }
 

@@ -59,6 +59,11 @@ void Engine::State::collect_uses() {
     if (shares_by_rates && undisturbed) {
       seen[use.name].add(work[i], executor->control_work().decode_passes);
     }
+    if (predictions && undisturbed) {
+      SeenTime& times = seen_times[use.name];
+      times.predicted += work[i].predicted;
+      times.took += work[i].predicted_busy;
+    }
     use.wake_ups.insert(use.wake_ups.end(), work[i].wake_ups.begin(), work[i].wake_ups.end());
     Duration& before = cpu_before[use.name];
     const Duration now = devices[i]->stats().cpu;

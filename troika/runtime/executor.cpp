@@ -12,6 +12,9 @@
 namespace troika::runtime {
 namespace {
 
+// Attention's time follows the tokens before a pass: predictions are made anew for more of them.
+constexpr int64_t kDepthStep = 64;
+
 // Schedules for exact numbers of rows that are kept: a chat's prompts have many lengths.
 constexpr size_t kKeptSchedules = 24;
 
@@ -65,6 +68,7 @@ struct Executor::State {
   Status compile_on_devices(Schedule& schedule);
   Result<Schedule*> schedule_for(int64_t rows);
   Status make_room(const Schedule& schedule);
+  void predict(Schedule& schedule, int64_t rows, const Batch& batch) const;
   void forget_oldest();
   Status check(const Batch& batch) const;
   Status check_distinct(const Batch& batch) const;
@@ -185,6 +189,22 @@ Status Executor::prepare(int64_t rows) {
   return {};
 }
 
+void Executor::State::predict(Schedule& schedule, int64_t rows, const Batch& batch) const {
+  if (!context.options.predict) return;
+  int64_t depth = 0;
+  for (const BatchItem& item : batch.items) depth += cache.length(item.sequence);
+  depth /= static_cast<int64_t>(batch.items.size());
+  const int64_t step = std::max(kDepthStep, depth / 8);
+  if (schedule.predicted_rows == rows && schedule.predicted_depth >= 0 &&
+      std::abs(schedule.predicted_depth - depth) < step) {
+    return;
+  }
+  schedule.predicted_rows = rows;
+  schedule.predicted_depth = depth;
+  schedule.predicted_us = context.options.predict(plan.buckets[schedule.bucket], rows, depth);
+  if (schedule.predicted_us.size() != schedule.list.tasks.size()) schedule.predicted_us.clear();
+}
+
 Status Executor::State::check_distinct(const Batch& batch) const {
   if (batch.items.size() < 2) return {};
   std::vector<SequenceId> ids;
@@ -262,6 +282,7 @@ Result<Logits> Executor::State::run(const Batch& batch) {
   for (const BatchItem& item : batch.items) {
     RETURN_IF_ERROR(cache.reserve(item.sequence, static_cast<int64_t>(item.tokens.size())));
   }
+  predict(*schedule, rows, batch);
   context.views.fill(batch, cache);
   context.views.cut(schedule->list.cut->blocks, schedule->list.any_rows);
   RETURN_IF_ERROR(run_pass(*schedule, context));

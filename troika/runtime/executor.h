@@ -40,6 +40,10 @@ struct ExecutorOptions {
   // Asked before each compilation, for there may be many long ones; true: kCancelled. Asked too
   // while nothing is finished in a pass: then a device has a second more, and counts as hanging.
   std::function<bool()> cancelled = nullptr;
+  // What a plan's cost model says of the tasks of a pass, us by task: asked once for each bucket,
+  // rows and, roughly, tokens before them. Empty, or another number of tasks: nothing is predicted.
+  std::function<std::vector<double>(const plan::RowsBucket&, int64_t rows, int64_t depth)> predict =
+      nullptr;
 };
 
 // What lies between two joins of a layer that is cut in pairs, and the head.
@@ -70,6 +74,9 @@ struct DeviceWork {
   // many.
   std::array<PartWork, kWorkParts> decode{};
   PartWork prefill{};
+  // Of the tasks for which something was predicted.
+  Duration predicted{};
+  Duration predicted_busy{};  // what they took
 };
 
 // What the calling thread did since the last reset, in time on a core.

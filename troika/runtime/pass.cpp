@@ -253,6 +253,11 @@ class Pass {
       const PartWork did{macs(task), times.end - times.start};
       if (pass_rows == 1) work.decode[static_cast<size_t>(schedule_.parts[i])].add(did);
       if (pass_rows > plan::kManyRows) work.prefill.add(did);
+      if (!schedule_.predicted_us.empty()) {
+        work.predicted += std::chrono::duration_cast<Duration>(
+            std::chrono::duration<double, std::micro>(schedule_.predicted_us[i]));
+        work.predicted_busy += times.end - times.start;
+      }
       spans[index].busy += times.end - times.start;
       spans[index].first = std::min(spans[index].first, times.start);
       spans[index].last = std::max(spans[index].last, times.end);
@@ -292,7 +297,9 @@ class Pass {
     event.layer = task.layer;
     event.sequences = static_cast<int32_t>(context_.views.whole().sequences.size());
     event.rows = rows_of(task);
-    event.predicted_us = to_us(schedule_.usual[index].of(event.rows));
+    event.predicted_us = schedule_.predicted_us.empty()
+                             ? to_us(schedule_.usual[index].of(event.rows))
+                             : schedule_.predicted_us[index];
     if (task.block != plan::kWholePass) {
       event.chunk = blocks[static_cast<size_t>(task.block)].chunk;
       event.row_begin = blocks[static_cast<size_t>(task.block)].begin;

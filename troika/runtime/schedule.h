@@ -40,7 +40,11 @@ struct Schedule {
   int64_t logits_stride = 0;        // floats
   std::vector<Duration> durations;  // by task: what it took lately, from queueing to its end
   std::vector<UsualTime> usual;     // by task
-  std::vector<WorkPart> parts;      // by task
+  // By task, us, for these rows at about this depth; empty: nothing is predicted.
+  std::vector<double> predicted_us;
+  int64_t predicted_rows = 0;
+  int64_t predicted_depth = -1;
+  std::vector<WorkPart> parts;  // by task
   uint64_t last_used = 0;
 
   bool serves(size_t of_bucket, int64_t rows) const {

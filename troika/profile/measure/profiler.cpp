@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "troika/base/cache_file.h"
 #include "troika/profile/measure/device_profiler.h"
 #include "troika/profile/measure/pair_profiler.h"
+#include "troika/profile/record/machine.h"
 
 namespace troika::profile {
 namespace {
@@ -105,6 +107,18 @@ DeviceProfile profiled_device(const device::DeviceInfo& info) {
   profile.exact = info.exact;
   profile.unified_memory = info.unified_memory;
   profile.int8_inputs = info.int8_inputs;
+  return profile;
+}
+
+Profile empty_profile(const graph::Graph& graph,
+                      std::span<const std::unique_ptr<device::Device>> devices,
+                      device::KvType kv_type, std::string build) {
+  Profile profile;
+  profile.build = std::move(build);
+  profile.time = seconds_since_1970();
+  profile.machine = read_machine("");
+  profile.model = profiled_model(graph, kv_type);
+  for (const auto& device : devices) profile.devices.push_back(profiled_device(device->info()));
   return profile;
 }
 

@@ -39,6 +39,12 @@ ProfiledModel profiled_model(const graph::Graph& graph, device::KvType kv_type);
 // Facts of a device before anything is measured.
 DeviceProfile profiled_device(const device::DeviceInfo& info);
 
+// Of this machine as it is, for the model on these devices: what a profile holds before anything is
+// measured. `build` names the program.
+Profile empty_profile(const graph::Graph& graph,
+                      std::span<const std::unique_ptr<device::Device>> devices,
+                      device::KvType kv_type, std::string build);
+
 // Fills `profile`: points that it holds already are not measured again, if its devices are these.
 // `clock` is of the calling thread; devices have their own. An error of a device names it. The
 // machine is for the caller to describe.

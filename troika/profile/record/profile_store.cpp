@@ -12,7 +12,15 @@ namespace {
 constexpr size_t kMaxFiles = 50;
 constexpr int64_t kKeptForSeconds = 30 * 24 * 3600;
 
-// What a file is found by: the rest says whether it still holds.
+std::string version_of(const DeviceProfile& device) {
+  std::string text = fmt::format("{}, {} threads, cores {}", device.version, device.threads,
+                                 fmt::join(device.cores, " "));
+  for (const auto& [name, value] : device.facts) text += fmt::format(", {} {}", name, value);
+  return text;
+}
+
+}  // namespace
+
 std::string key_of(const Profile& profile) {
   const ProfiledModel& m = profile.model;
   std::string key = fmt::format("{} {} layers {} {} {} {} {} {} {}", m.type, m.n_layers, m.hidden,
@@ -21,18 +29,31 @@ std::string key_of(const Profile& profile) {
   return key;
 }
 
-std::string version_of(const DeviceProfile& device) {
-  std::string text = fmt::format("{}, {} threads, cores {}", device.version, device.threads,
-                                 fmt::join(device.cores, " "));
-  for (const auto& [name, value] : device.facts) text += fmt::format(", {} {}", name, value);
-  return text;
+Profile without_points(const Profile& profile) {
+  Profile bare;
+  bare.build = profile.build;
+  bare.time = profile.time;
+  bare.complete = profile.complete;
+  bare.took_s = profile.took_s;
+  bare.machine = profile.machine;
+  bare.model = profile.model;
+  for (const DeviceProfile& device : profile.devices) {
+    DeviceProfile& own = bare.devices.emplace_back(device);
+    own.launch = {};
+    own.products.clear();
+    own.attention.clear();
+    own.elementwise.clear();
+    own.layers.clear();
+    own.builds.clear();
+    own.checks.clear();
+  }
+  return bare;
 }
 
-tl::unexpected<Error> stale(const std::string& why) {
-  return make_error(ErrorCode::kInvalidData, "the stored profile is stale: {}", why);
-}
-
-Status check_same(const Profile& kept, const Profile& wanted) {
+Status check_holds(const Profile& kept, const Profile& wanted, std::string_view what) {
+  const auto stale = [&](const std::string& why) {
+    return make_error(ErrorCode::kInvalidData, "{} is stale: {}", what, why);
+  };
   if (key_of(kept) != key_of(wanted)) return stale("it is of another model or other devices");
   if (kept.build != wanted.build) return stale("another build of the program measured it");
   if (kept.machine.power_mode() != wanted.machine.power_mode()) {
@@ -51,8 +72,6 @@ Status check_same(const Profile& kept, const Profile& wanted) {
   }
   return {};
 }
-
-}  // namespace
 
 std::string identity_of(const Profile& profile) {
   std::string text = fmt::format("{}\nbuild {}\npower {}", key_of(profile), profile.build,
@@ -83,7 +102,7 @@ Result<Profile> ProfileStore::find(const Profile& wanted) const {
     return make_error(ErrorCode::kInvalidData, "the stored profile is damaged: {}",
                       kept.error().message);
   }
-  RETURN_IF_ERROR(check_same(*kept, wanted));
+  RETURN_IF_ERROR(check_holds(*kept, wanted, "the stored profile"));
   return kept;
 }
 

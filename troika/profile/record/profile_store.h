@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "troika/base/result.h"
 #include "troika/profile/record/profile.h"
@@ -11,6 +12,14 @@ namespace troika::profile {
 
 // All that a profile depends on: program, model shape, devices with versions and facts, power mode.
 std::string identity_of(const Profile& profile);
+
+// Of another record that holds for what a profile holds for.
+std::string key_of(const Profile& profile);
+// kInvalidData with the reason why what was kept for `kept` is stale for `wanted`; `what` names it:
+// "the stored plan".
+Status check_holds(const Profile& kept, const Profile& wanted, std::string_view what);
+// What a profile holds for, without what was measured.
+Profile without_points(const Profile& profile);
 
 class ProfileStore {
  public:

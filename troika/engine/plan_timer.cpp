@@ -1,0 +1,89 @@
+#include "troika/engine/plan_timer.h"
+
+#include <algorithm>
+
+#include "troika/engine/engine_state.h"
+
+namespace troika::engine {
+namespace {
+
+// Each has activations of its own.
+constexpr size_t kMostCandidates = 12;
+// One step of decode is short: so many are timed together.
+constexpr int64_t kSteps = 6;
+
+}  // namespace
+
+PlanTimer::PlanTimer(Engine& engine)
+    : state_(*engine.state_), sequence_(engine.state_->cache->new_sequence()) {}
+
+PlanTimer::~PlanTimer() { state_.cache->release(sequence_); }
+
+Result<PlanTimer::Candidate*> PlanTimer::candidate_for(const plan::RowsBucket& bucket,
+                                                       int64_t rows) {
+  plan::Plan plan;
+  plan.model_fingerprint = state_.graph.model->fingerprint();
+  for (const auto& device : state_.devices) plan.devices.push_back(device->info().name);
+  plan.activations = state_.plan.activations;
+  plan.kv_type = device::to_string(state_.options.kv_type);
+  plan.buckets = {bucket};
+  std::string text = plan::to_json(plan);
+  const auto known = std::find_if(candidates_.begin(), candidates_.end(),
+                                  [&](const Candidate& one) { return one.bucket == text; });
+  if (known != candidates_.end()) {
+    candidates_.splice(candidates_.begin(), candidates_, known);
+    return &candidates_.front();
+  }
+  if (candidates_.size() >= kMostCandidates) candidates_.pop_back();
+  runtime::ExecutorOptions options;
+  options.sync = state_.options.sync;
+  options.patience = state_.options.patience;
+  options.cancelled = state_.options.cancelled;
+  ASSIGN_OR_RETURN(auto executor, runtime::Executor::create(state_.graph, plan, state_.devices,
+                                                            state_.pool, *state_.cache, options));
+  RETURN_IF_ERROR(executor->prepare(rows));
+  candidates_.push_front({std::move(text), std::move(executor), false});
+  return &candidates_.front();
+}
+
+// The engine's own plan fills the cache.
+Status PlanTimer::bring_to(int64_t rows, int64_t depth) {
+  if (rows > state_.options.context - depth) {
+    return make_error(ErrorCode::kContextFull,
+                      "{} tokens at a depth of {} do not fit a context of {}: raise -c", rows,
+                      depth, state_.options.context);
+  }
+  state_.drop_bench();
+  state_.cache->truncate(sequence_, std::min(state_.cache->length(sequence_), depth));
+  const int64_t held = state_.cache->length(sequence_);
+  const std::vector<model::TokenId> tokens(static_cast<size_t>(depth - held), 1);
+  if (tokens.empty()) return {};
+  RETURN_IF_ERROR(state_.feed(sequence_, tokens, runtime::WantLogits::kNone));
+  return {};
+}
+
+Result<double> PlanTimer::run(runtime::Executor& executor, int64_t rows, int64_t depth) {
+  RETURN_IF_ERROR(bring_to(rows, depth));
+  const std::vector<model::TokenId> tokens(static_cast<size_t>(rows), 1);
+  const int64_t most = state_.options.context - depth;
+  const int64_t passes = rows == 1 ? std::min(kSteps, most) : 1;
+  const TimePoint begin = state_.clock.now();
+  for (int64_t i = 0; i < passes; ++i) {
+    RETURN_IF_ERROR(executor.forward({{{sequence_, tokens, runtime::WantLogits::kLast}}}));
+  }
+  const double us = to_us(state_.clock.now() - begin) / static_cast<double>(passes);
+  state_.cache->truncate(sequence_, depth);
+  return us;
+}
+
+Result<double> PlanTimer::time(const plan::RowsBucket& bucket, int64_t rows, int64_t depth) {
+  if (state_.options.cancelled && state_.options.cancelled()) {
+    return make_error(ErrorCode::kCancelled, "interrupted while plans were measured");
+  }
+  ASSIGN_OR_RETURN(Candidate* const candidate, candidate_for(bucket, rows));
+  if (!candidate->warm) RETURN_IF_ERROR(run(*candidate->executor, rows, depth));
+  candidate->warm = true;
+  return run(*candidate->executor, rows, depth);
+}
+
+}  // namespace troika::engine
