@@ -5,6 +5,7 @@
 
 #include "cli/short_names.h"
 #include "cli/text.h"
+#include "troika/base/write_file.h"
 
 namespace troika::cli {
 
@@ -18,6 +19,9 @@ struct Flags::Flag {
   std::function<void()> clear = [] {};
   bool repeats = false;
   bool positional = false;  // its name is not typed
+  enum class File { kNone, kRead, kWritten };
+  File file = File::kNone;
+  std::string path;  // of a file
   bool given = false;
 
   // The name for messages: the first long one.
@@ -96,14 +100,22 @@ void Flags::text(const std::string& names, std::string& target, const std::strin
 void Flags::file(const std::string& names, std::string& target, const std::string& help,
                  const std::string& env) {
   Flag& flag = add(names, Arity::kOne, "FILE", help, env);
-  flag.set = [&target](std::string_view what, const std::string& value) -> Status {
+  flag.file = Flag::File::kRead;
+  flag.set = [&target, &flag](std::string_view what, const std::string& value) -> Status {
     if (value.empty()) {
       return make_error(ErrorCode::kInvalidArgument,
                         "{}: '' names no file; give a path, or leave it out", what);
     }
     target = value;
+    flag.path = value;
     return {};
   };
+}
+
+void Flags::output(const std::string& names, std::string& target, const std::string& help,
+                   const std::string& env) {
+  file(names, target, help, env);
+  flags_.back()->file = Flag::File::kWritten;
 }
 
 void Flags::texts(const std::string& names, std::vector<std::string>& target,
@@ -142,8 +154,14 @@ void Flags::toggle(const std::string& names, bool& target, const std::string& he
 }
 
 void Flags::positional(const std::string& name, std::string& target, const std::string& help) {
-  text(name, target, "", help);
-  flags_.back()->positional = true;
+  Flag& flag = add(name, Arity::kOne, "", help, "");
+  flag.positional = true;
+  flag.file = Flag::File::kRead;
+  flag.set = [&target, &flag](std::string_view, const std::string& value) -> Status {
+    target = value;
+    flag.path = value;
+    return {};
+  };
 }
 
 void Flags::ignored(const std::string& names, Arity arity, const std::string& reason) {
@@ -275,6 +293,31 @@ Status Flags::read_environment(Flag& flag, const Environment& environment) {
   return {};
 }
 
+// What is read would be lost, and of two that are written one.
+Status Flags::check_outputs() const {
+  constexpr std::string_view kStandard = "-";
+  for (auto flag = flags_.begin(); flag != flags_.end(); ++flag) {
+    const Flag& output = **flag;
+    if (output.file != Flag::File::kWritten || !output.given) continue;
+    for (auto other = flags_.begin(); other != flags_.end(); ++other) {
+      const bool written = (*other)->file == Flag::File::kWritten;
+      if ((*other)->file == Flag::File::kNone || !(*other)->given) continue;
+      if (written && other <= flag) continue;
+      // Standard input and output are two.
+      if (output.path == kStandard || (*other)->path == kStandard) {
+        if (!written || output.path != (*other)->path) continue;
+      } else if (!is_same_file(output.path, (*other)->path)) {
+        continue;
+      }
+      const std::string_view rule = written ? "both would be written there" : "it would be lost";
+      return make_error(ErrorCode::kInvalidArgument,
+                        "{} and {} name the same file, {}: {}; give another path", output.name(),
+                        (*other)->name(), in_quotes(output.path), rule);
+    }
+  }
+  return {};
+}
+
 Status Flags::parse(const std::vector<std::string>& arguments, const Environment& environment) {
   RETURN_IF_ERROR(parse_command_line(arguments));
   if (help_requested_) return {};
@@ -291,7 +334,7 @@ Status Flags::parse(const std::vector<std::string>& arguments, const Environment
       RETURN_IF_ERROR(flag->set(flag->name(), values[i]));
     }
   }
-  return {};
+  return check_outputs();
 }
 
 }  // namespace troika::cli

@@ -40,6 +40,9 @@ class Flags {
   // A path; an empty one is refused, which is what a variable that is not set leaves of "$FILE".
   void file(const std::string& names, std::string& target, const std::string& help,
             const std::string& env = "");
+  // The same for a file that is written. parse() refuses one that is also read, or written twice.
+  void output(const std::string& names, std::string& target, const std::string& help,
+              const std::string& env = "");
   // May be given several times.
   void texts(const std::string& names, std::vector<std::string>& target,
              const std::string& placeholder, const std::string& help);
@@ -48,7 +51,8 @@ class Flags {
   void toggle(const std::string& names, bool& target, const std::string& help,
               const std::string& env = "");
 
-  // The one argument that is no flag ("troika trace FILE"); `name` stands for it in the help.
+  // The one argument that is no flag ("troika trace FILE"), a file to be read; `name` stands for it
+  // in the help.
   void positional(const std::string& name, std::string& target, const std::string& help);
 
   enum class Arity { kNone, kOptional, kOne };
@@ -79,6 +83,7 @@ class Flags {
   Result<std::vector<std::string>> expand(const std::vector<std::string>& arguments) const;
   Status parse_command_line(const std::vector<std::string>& arguments);
   Status read_environment(Flag& flag, const Environment& environment);
+  Status check_outputs() const;
   Error unknown(const std::string& argument) const;
 
   std::string verb_;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 namespace troika::cli {
@@ -147,6 +149,40 @@ TEST(Flags, HelpListsEveryName) {
     EXPECT_THAT(help, HasSubstr(part));
   }
   EXPECT_THAT(e.flags.names(), Contains("-ngl"));
+}
+
+TEST(Flags, AnOutputIsNoFileThatIsReadOrWrittenToo) {
+  const std::string folder = ::testing::TempDir() + "/flags_outputs";
+  std::filesystem::create_directory(folder);
+  const std::string there = folder + "/there";
+  std::ofstream(there) << "words";
+  std::filesystem::remove(folder + "/link");
+  std::filesystem::create_symlink(there, folder + "/link");
+  const auto parse = [](const std::vector<std::string>& arguments) {
+    std::string in;
+    std::string model;
+    std::string page;
+    std::string list;
+    Flags flags{"example"};
+    flags.positional("FILE", in, "Read");
+    flags.file("-m,--model", model, "Read", "LLAMA_ARG_MODEL");
+    flags.output("--html", page, "Written");
+    flags.output("--list", list, "Written");
+    const Status status = flags.parse(arguments, nothing);
+    return status ? "" : status.error().message;
+  };
+  EXPECT_EQ(parse({there, "--html", folder + "/new", "--list", folder + "/other"}), "");
+  EXPECT_EQ(parse({"-", "--html", "-"}), "");
+  EXPECT_EQ(parse({there, "--model", there, "--html", "/dev/null", "--list", "/dev/null"}), "");
+  EXPECT_THAT(parse({there, "--html", there}),
+              HasSubstr("--html and FILE name the same file, '" + there + "': it would be lost"));
+  EXPECT_THAT(parse({there, "--html", folder + "/../flags_outputs/link"}), HasSubstr("be lost"));
+  EXPECT_THAT(parse({"--list", there, "-m", folder + "/link"}),
+              HasSubstr("--list and --model name the same file"));
+  EXPECT_THAT(parse({"--html", folder + "/new", "--list", folder + "/./new"}),
+              HasSubstr("--html and --list name the same file"));
+  EXPECT_THAT(parse({"--html", "-", "--list", "-"}), HasSubstr("both would be written there"));
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

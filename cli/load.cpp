@@ -103,6 +103,17 @@ Result<std::optional<plan::Plan>> tuned_plan(const ModelFlags& model_flags,
   return std::move(plan.stored.plan);
 }
 
+// The default model is no file that a flag names.
+Status check_trace_place(const ModelFlags& model_flags, const EngineFlags& flags) {
+  if (flags.trace_path.empty()) return {};
+  RETURN_IF_ERROR(check_writable("the trace", flags.trace_path));
+  ASSIGN_OR_RETURN(const std::string model, model_path(model_flags.path));
+  if (!is_same_file(model, flags.trace_path)) return {};
+  return make_error(ErrorCode::kInvalidArgument,
+                    "--trace: {} is the model, which would be lost; give another path",
+                    in_quotes(flags.trace_path));
+}
+
 // What is used instead of rates, and how errors name it.
 struct ChosenPlan {
   std::optional<plan::Plan> plan;
@@ -160,9 +171,7 @@ Result<LoadedEngine> load_engine_by(const ModelFlags& model_flags, const EngineF
 Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlags& engine_flags,
                                  Console& console, int64_t max_logit_rows) {
   // A trace that cannot be written is told now, not after the answer.
-  if (!engine_flags.trace_path.empty()) {
-    RETURN_IF_ERROR(check_writable("the trace", engine_flags.trace_path));
-  }
+  RETURN_IF_ERROR(check_trace_place(model_flags, engine_flags));
   ChosenPlan chosen;
   if (!engine_flags.plan_path.empty()) {
     ASSIGN_OR_RETURN(chosen.plan, read_plan(engine_flags.plan_path));

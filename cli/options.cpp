@@ -60,7 +60,7 @@ void EngineFlags::declare_devices(Flags& flags) {
       "Neither use nor keep what runs find out: checks of devices, rates, compiled graphs");
   flags.text("--kernels", kernels, "NAME",
              "Kernels of the cpu: portable, avx2, avx512 (default: the fastest)");
-  flags.file("--trace", trace_path, "Write what ran when, for Perfetto or chrome://tracing");
+  flags.output("--trace", trace_path, "Write what ran when, for Perfetto or chrome://tracing");
   flags.toggle("--memory", memory, "Print on stderr, at the end, who holds how much memory");
   using enum Flags::Arity;
   flags.ignored("--n-gpu-layers,--gpu-layers", kOne, "devices are named by --device");

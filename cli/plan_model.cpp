@@ -64,8 +64,8 @@ void ModelPlanFlags::declare(Flags& flags) {
   flags.integer("-s,--seed", seed_, {0, INT64_MAX}, "Seed of the search (default: 1)");
   flags.toggle("--explain", explain_, "Say who computes what, and what was tried besides");
   flags.toggle("--ablation", ablation_, "Print what each idea of the planner adds, for -p tokens");
-  flags.file("-o,--output", output_, "Write the plan there, for --plan");
-  flags.file("--html", html_, "Write the plan as one HTML page, every cut drawn");
+  flags.output("-o,--output", output_, "Write the plan there, for --plan");
+  flags.output("--html", html_, "Write the plan as one HTML page, every cut drawn");
 }
 
 Status ModelPlanFlags::run_here(Console& console, MachineRequest machine,

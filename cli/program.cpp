@@ -46,7 +46,7 @@ Status run_verb(const VerbEntry& entry, const std::vector<std::string>& argument
   flags.toggle("-v,--verbose", verbose, "Tell on stderr what is being done");
   flags.integer("--verbosity,--log-verbosity", verbosity, {0, 5}, "As -v from 4 on",
                 "LLAMA_LOG_VERBOSITY");
-  flags.file("--log-file", log_file, "Append those messages to a file", "LLAMA_LOG_FILE");
+  flags.output("--log-file", log_file, "Append those messages to a file", "LLAMA_LOG_FILE");
   RETURN_IF_ERROR(flags.parse(arguments, environment));
   if (flags.help_requested()) return console.print(flags.help());
 

@@ -19,7 +19,7 @@ class Synth final : public Verb {
                "A name, or hidden,layers,heads,kv_heads,ffn,vocab; names: " + model::shape_names());
     flags.text("--type", type_, "TYPE", model::mix_names() + " (default: Q4_0)");
     flags.integer("-s,--seed", seed_, {0, INT64_MAX}, "Seed of the weights (default: 1)");
-    flags.file("-o,--output", output_, "Where to write");
+    flags.output("-o,--output", output_, "Where to write");
     flags.set_examples(
         "  troika synth --shape tiny --type Q8_0 -o tiny.gguf\n"
         "  troika synth --shape 256,4,8,2,704,1000 -o small.gguf --seed 7\n");

@@ -27,9 +27,9 @@ class TraceVerb final : public Verb {
         "'-' for standard input");
     flags.begin_group("Output");
     flags.toggle("--json", json_, "Print one JSON object instead of the tables");
-    flags.file("-o,--output", output_, "Write the tables or the JSON object to a file");
-    flags.file("--html", html_, "Write the timeline as one HTML page instead");
-    flags.file("--chrome", chrome_, "Write Chrome trace events instead, which Perfetto opens");
+    flags.output("-o,--output", output_, "Write the tables or the JSON object to a file");
+    flags.output("--html", html_, "Write the timeline as one HTML page instead");
+    flags.output("--chrome", chrome_, "Write Chrome trace events instead, which Perfetto opens");
     flags.integer("--longest", longest_, {0, 10'000}, "How many of the longest tasks to list");
     flags.set_examples(
         "  troika run -p \"Why is the sky blue?\" --trace run.json\n"

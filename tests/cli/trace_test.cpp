@@ -164,5 +164,40 @@ TEST(Trace, RefusesFlagsThatCannotBeMeant) {
   }
 }
 
+TEST(Trace, FilesThatAreReadAreNotOverwritten) {
+  const std::string file = file_with("kept.json", kTwoDevices);
+  const std::string link = scratch_folder() + "/kept-link.json";
+  fs::remove(link);
+  fs::create_symlink(file, link);
+  for (const char* flag : {"--html", "--chrome", "-o", "--log-file"}) {
+    SCOPED_TRACE(flag);
+    expect_error(troika_run({"trace", file, flag, link}), kUsage, "it would be lost");
+  }
+  expect_error(troika_run({"trace", file, "--html", "-", "--chrome", "-"}), kUsage,
+               "both would be written there");
+  EXPECT_EQ(contents(file), kTwoDevices);
+
+  const std::string model = scratch_folder() + "/kept.gguf";
+  fs::copy_file(tiny_model(), model, fs::copy_options::overwrite_existing);
+  for (const char* flag : {"--trace", "--log-file"}) {
+    SCOPED_TRACE(flag);
+    expect_error(troika_run({"run", "-m", model, "-p", "Hello", "-n", "1", flag, model}), kUsage,
+                 "it would be lost");
+  }
+  EXPECT_EQ(contents(model), contents(tiny_model()));
+}
+
+// It is no file that a flag names.
+TEST(Trace, TheDefaultModelIsNotOverwritten) {
+  const std::string model = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  Command command;
+  command.folder = scratch_folder() + "/of-default";
+  fs::create_directories(command.folder + "/models");
+  fs::copy_file(tiny_model(), command.folder + "/" + model, fs::copy_options::overwrite_existing);
+  command.arguments = {"run", "-p", "Hello", "-n", "1", "--trace", model};
+  expect_error(run(command), kUsage, "is the model, which would be lost");
+  EXPECT_EQ(contents(command.folder + "/" + model), contents(tiny_model()));
+}
+
 }  // namespace
 }  // namespace troika

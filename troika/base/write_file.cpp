@@ -1,6 +1,7 @@
 #include "troika/base/write_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +16,21 @@ namespace {
 tl::unexpected<Error> cannot_write(std::string_view what, const std::string& path, int reason) {
   return make_error(ErrorCode::kIo, "cannot write {} to {}: {}", what, path,
                     std::generic_category().message(reason));
+}
+
+// Behind links, if there is a regular file: that is written, and the links stay.
+std::string behind_links(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_symlink(path, error) || !fs::is_regular_file(path, error)) return path;
+  const fs::path target = fs::canonical(path, error);
+  return error ? path : target.string();
+}
+
+// What was for few eyes stays so.
+void keep_mode(int fd, const std::string& path) {
+  struct stat old {};
+  if (stat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode)) fchmod(fd, old.st_mode & 0777);
 }
 
 // Opens a new file beside `path`. Nothing that stands there is touched, not even by a link.
@@ -50,8 +66,19 @@ Status write_directly(std::string_view what, const std::string& path, std::strin
 
 }  // namespace
 
-Status check_writable(std::string_view what, const std::string& path) {
+bool is_same_file(const std::string& one, const std::string& other) {
   namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::status(one, error);
+  if (fs::exists(status) != fs::exists(other, error)) return false;
+  if (fs::exists(status)) return fs::is_regular_file(status) && fs::equivalent(one, other, error);
+  const fs::path path = fs::weakly_canonical(fs::absolute(one, error), error);
+  return !error && path == fs::weakly_canonical(fs::absolute(other, error), error);
+}
+
+Status check_writable(std::string_view what, const std::string& given) {
+  namespace fs = std::filesystem;
+  const std::string path = behind_links(given);
   std::error_code ignored;
   const fs::file_status status = fs::symlink_status(path, ignored);
   int reason = 0;
@@ -71,23 +98,25 @@ Status check_writable(std::string_view what, const std::string& path) {
     }
   }
   if (reason == 0) return {};
-  return cannot_write(what, path, reason);
+  return cannot_write(what, given, reason);
 }
 
-Status write_file(std::string_view what, const std::string& path, std::string_view text) {
+Status write_file(std::string_view what, const std::string& given, std::string_view text) {
   namespace fs = std::filesystem;
+  const std::string path = behind_links(given);
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
   if (fs::exists(status) && !fs::is_regular_file(status)) return write_directly(what, path, text);
   std::string part;
   const int fd = open_part(path, part);
-  if (fd < 0) return cannot_write(what, path, errno);
+  if (fd < 0) return cannot_write(what, given, errno);
+  keep_mode(fd, path);
   int reason = write_all(fd, text);
   if (close(fd) != 0 && reason == 0) reason = errno;
   if (reason == 0 && rename(part.c_str(), path.c_str()) != 0) reason = errno;
   if (reason == 0) return {};
   fs::remove(part, error);
-  return cannot_write(what, path, reason);
+  return cannot_write(what, given, reason);
 }
 
 }  // namespace troika

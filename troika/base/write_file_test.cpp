@@ -88,5 +88,37 @@ TEST_F(CheckWritable, WhatCannotBeReplacedIsToldAndNothingIsLeft) {
   EXPECT_EQ(files(), 1);
 }
 
+TEST_F(CheckWritable, KnowsTheSameFileByOtherNames) {
+  std::ofstream(path("one")) << "one";
+  std::ofstream(path("other")) << "one";
+  fs::create_symlink("one", path("link"));
+  fs::create_hard_link(path("one"), path("hard"));
+  for (const char* name : {"one", "link", "hard", "./one", "../check_writable_test/one"}) {
+    EXPECT_TRUE(is_same_file(path("one"), path(name))) << name;
+  }
+  EXPECT_TRUE(is_same_file(path("new"), path("./new")));
+  EXPECT_FALSE(is_same_file(path("one"), path("other")));
+  EXPECT_FALSE(is_same_file(path("one"), path("new")));
+  EXPECT_FALSE(is_same_file(path("new"), path("newer")));
+  EXPECT_FALSE(is_same_file("/dev/null", "/dev/null"));
+  EXPECT_FALSE(is_same_file(path(""), path("")));
+}
+
+TEST_F(CheckWritable, ALinkStaysAndSoDoWhatItLedToAndItsPermissionsUntilAllIsWritten) {
+  std::ofstream(path("secret")) << "old";
+  ASSERT_EQ(chmod(path("secret").c_str(), 0600), 0);
+  fs::create_directory(path("links"));
+  fs::create_symlink("../secret", path("links/a"));
+  fs::create_symlink("a", path("links/b"));
+  ASSERT_TRUE(check_writable("the trace", path("links/b")).has_value());
+  ASSERT_TRUE(write_file("the trace", path("links/b"), "new").has_value());
+  std::string word;
+  std::ifstream(path("secret")) >> word;
+  EXPECT_EQ(word, "new");
+  EXPECT_EQ(fs::status(path("secret")).permissions(), fs::perms(0600));
+  EXPECT_EQ(fs::read_symlink(path("links/b")), "a");
+  EXPECT_EQ(files(), 2);
+}
+
 }  // namespace
 }  // namespace troika
