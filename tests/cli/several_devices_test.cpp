@@ -14,9 +14,11 @@
 namespace troika {
 namespace {
 
+using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+constexpr int kTinyLayers = 2;
 constexpr int kUsage = 2;
 constexpr int kDeviceFailed = 9;
 constexpr int kCancelled = 11;
@@ -31,6 +33,42 @@ std::vector<std::string> answer_on(const std::string& devices,
   return arguments;
 }
 
+// All of the tiny model on `cpu`, for a model with this fingerprint.
+std::string plan_for(const std::string& model, const std::string& reason) {
+  const json part = {{"device", "cpu"}, {"share", 1}};
+  json placements = json::array();
+  const auto place = [&](const char* stage, int first, int last) {
+    placements.push_back({{"stage", stage},
+                          {"first_layer", first},
+                          {"last_layer", last},
+                          {"cut", "none"},
+                          {"parts", json::array({part})}});
+  };
+  for (const char* stage : {"G1", "A", "G2"}) place(stage, 0, kTinyLayers - 1);
+  for (const char* stage : {"input", "head"}) place(stage, -1, -1);
+  const json bucket = {{"max_rows", 1 << 24}, {"placements", placements}};
+  const json plan = {{"version", 2},
+                     {"model", model},
+                     {"devices", json::array({"cpu"})},
+                     {"activations", "f32"},
+                     {"kv_type", "f32"},
+                     {"reason", reason},
+                     {"buckets", json::array({bucket})}};
+  return plan.dump();
+}
+
+// The fingerprint is what a plan for another model is told.
+std::string plan_of_everything(const std::string& reason) {
+  const std::string path = scratch_folder() + "/other-model.json";
+  std::ofstream(path) << plan_for("0123456789abcdef", "");
+  const Outcome refused = troika_run(answer_on("cpu", {"--plan", path}));
+  const std::string mark = "but this one is ";
+  const size_t at = refused.err.find(mark);
+  EXPECT_NE(at, std::string::npos) << refused.err;
+  if (at == std::string::npos) return "";
+  return plan_for(refused.err.substr(at + mark.size(), 16), reason);
+}
+
 TEST(SeveralDevices, CtrlCWhileADeviceIsTriedEndsTheProgram) {
   Command command;
   command.arguments = answer_on("cpu,faulty:open-hangs:cpu");
@@ -39,7 +77,7 @@ TEST(SeveralDevices, CtrlCWhileADeviceIsTriedEndsTheProgram) {
     if (++ticks == 200) kill(pid, SIGINT);
   };
   const Outcome outcome = run(command);
-  expect_error(outcome, kCancelled, "interrupted while");
+  expect_error(outcome, kCancelled, "interrupted while device faulty:open-hangs:cpu was tried");
   EXPECT_LT(outcome.seconds, 9);  // the probe would be given up after 10
 }
 
@@ -96,6 +134,34 @@ TEST(SeveralDevices, PlansThatAreNoFilesAreRefused) {
     expect_error(outcome, kUsage, part);
     expect_quick_and_small(outcome);
   }
+}
+
+TEST(SeveralDevices, AnImpossibleDeviceIsTheUsersMistake) {
+  for (const char* device : {"systolic:no-chip", "paced:no-chip.gpu:cpu",
+                             "paced:snapdragon-8-gen-3.no-unit:cpu", "openvino:AUTO"}) {
+    SCOPED_TRACE(device);
+    expect_error(troika_run(answer_on(std::string("cpu@0,") + device)), kUsage, "no");
+  }
+}
+
+TEST(SeveralDevices, WordsOfAPlanAreNoControlCharacters) {
+  const std::string path = scratch_folder() + "/loud-plan.json";
+  std::ofstream(path) << plan_of_everything("\x1b[31mred\nerror: no");
+  Command command;
+  command.arguments = answer_on("cpu", {"--plan", path, "-v"});
+  const Outcome outcome = run(command);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr(R"(plan: \x1b[31mred\nerror: no)"));
+  EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos);
+}
+
+// Its last bucket is for any number of rows, which no pass has.
+TEST(SeveralDevices, APlanForLongerPassesThanThereAreTakesNoMemoryForThem) {
+  const std::string path = scratch_folder() + "/long-passes.json";
+  std::ofstream(path) << plan_of_everything("for all");
+  const Outcome planned = troika_run(answer_on("cpu", {"--plan", path}));
+  EXPECT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_EQ(planned.out, troika_run(answer_on("cpu")).out);
 }
 
 }  // namespace

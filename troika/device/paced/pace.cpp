@@ -91,12 +91,14 @@ Result<Pace> parse_pace(std::string_view text) {
   pace.chip = name.substr(0, dot);
   auto soc = soc::find(pace.chip);
   if (!soc) {
-    return make_error(soc.error().code, "chip \"{}\": {}", pace.chip, soc.error().message);
+    return make_error(ErrorCode::kInvalidArgument, "chip \"{}\": {}", pace.chip,
+                      soc.error().message);
   }
   const auto unit = soc->unit(name.substr(dot + 1));
   if (!unit || soc->units[*unit].paths.empty()) {
-    return make_error(ErrorCode::kNotFound, "chip {} has no unit \"{}\" that computes products",
-                      pace.chip, name.substr(dot + 1));
+    return make_error(ErrorCode::kInvalidArgument,
+                      "chip {} has no unit \"{}\" that computes products", pace.chip,
+                      name.substr(dot + 1));
   }
   pace.unit = soc->units[*unit];
   return pace;
@@ -104,14 +106,15 @@ Result<Pace> parse_pace(std::string_view text) {
 
 Result<Pace> pace_of_static_unit(std::string_view chip) {
   auto soc = soc::find(chip);
-  if (!soc) return make_error(soc.error().code, "chip \"{}\": {}", chip, soc.error().message);
+  if (!soc)
+    return make_error(ErrorCode::kInvalidArgument, "chip \"{}\": {}", chip, soc.error().message);
   for (const soc::Unit& unit : soc->units) {
     if (unit.static_graphs && !unit.paths.empty()) {
       return parse_pace(fmt::format("{}.{}", chip, unit.name));
     }
   }
-  return make_error(ErrorCode::kUnsupported, "chip {} has no unit with static graphs to pace to",
-                    chip);
+  return make_error(ErrorCode::kInvalidArgument,
+                    "chip {} has no unit with static graphs to pace to", chip);
 }
 
 Result<double> program_us(const soc::Unit& unit, const Program& program, const BatchView& batch) {
