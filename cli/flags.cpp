@@ -293,26 +293,30 @@ Status Flags::read_environment(Flag& flag, const Environment& environment) {
   return {};
 }
 
-// What is read would be lost, and of two that are written one.
-Status Flags::check_outputs() const {
+// What is read would be lost, of two that are written one; standard input can be read once.
+Status Flags::check_files() const {
+  using enum Flag::File;
   constexpr std::string_view kStandard = "-";
-  for (auto flag = flags_.begin(); flag != flags_.end(); ++flag) {
-    const Flag& output = **flag;
-    if (output.file != Flag::File::kWritten || !output.given) continue;
-    for (auto other = flags_.begin(); other != flags_.end(); ++other) {
-      const bool written = (*other)->file == Flag::File::kWritten;
-      if ((*other)->file == Flag::File::kNone || !(*other)->given) continue;
-      if (written && other <= flag) continue;
-      // Standard input and output are two.
-      if (output.path == kStandard || (*other)->path == kStandard) {
-        if (!written || output.path != (*other)->path) continue;
-      } else if (!is_same_file(output.path, (*other)->path)) {
-        continue;
-      }
-      const std::string_view rule = written ? "both would be written there" : "it would be lost";
+  const auto check = [&](const Flag& one, const Flag& other) -> Status {
+    const bool both_written = one.file == kWritten && other.file == kWritten;
+    const bool both_read = one.file == kRead && other.file == kRead;
+    if (one.path == kStandard && other.path == kStandard && (both_read || both_written)) {
       return make_error(ErrorCode::kInvalidArgument,
-                        "{} and {} name the same file, {}: {}; give another path", output.name(),
-                        (*other)->name(), in_quotes(output.path), rule);
+                        "{} and {} both {}; give a path for one of them", one.name(), other.name(),
+                        both_read ? "read standard input" : "write to standard output");
+    }
+    const bool standard = one.path == kStandard || other.path == kStandard;
+    if (standard || both_read || !is_same_file(one.path, other.path)) return {};
+    return make_error(ErrorCode::kInvalidArgument,
+                      "{} and {} name the same file, {}: {}; give another path", one.name(),
+                      other.name(), in_quotes(one.path),
+                      both_written ? "both would be written there" : "it would be lost");
+  };
+  for (size_t i = 0; i < flags_.size(); ++i) {
+    if (flags_[i]->file == kNone || !flags_[i]->given) continue;
+    for (size_t j = 0; j < i; ++j) {
+      if (flags_[j]->file == kNone || !flags_[j]->given) continue;
+      RETURN_IF_ERROR(check(*flags_[i], *flags_[j]));
     }
   }
   return {};
@@ -334,7 +338,7 @@ Status Flags::parse(const std::vector<std::string>& arguments, const Environment
       RETURN_IF_ERROR(flag->set(flag->name(), values[i]));
     }
   }
-  return check_outputs();
+  return check_files();
 }
 
 }  // namespace troika::cli

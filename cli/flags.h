@@ -40,7 +40,8 @@ class Flags {
   // A path; an empty one is refused, which is what a variable that is not set leaves of "$FILE".
   void file(const std::string& names, std::string& target, const std::string& help,
             const std::string& env = "");
-  // The same for a file that is written. parse() refuses one that is also read, or written twice.
+  // The same for a file that is written. parse() refuses one that is also read, or written twice,
+  // and standard input ("-") for two files that are read.
   void output(const std::string& names, std::string& target, const std::string& help,
               const std::string& env = "");
   // May be given several times.
@@ -83,7 +84,7 @@ class Flags {
   Result<std::vector<std::string>> expand(const std::vector<std::string>& arguments) const;
   Status parse_command_line(const std::vector<std::string>& arguments);
   Status read_environment(Flag& flag, const Environment& environment);
-  Status check_outputs() const;
+  Status check_files() const;
   Error unknown(const std::string& argument) const;
 
   std::string verb_;

@@ -151,7 +151,7 @@ TEST(Flags, HelpListsEveryName) {
   EXPECT_THAT(e.flags.names(), Contains("-ngl"));
 }
 
-TEST(Flags, AnOutputIsNoFileThatIsReadOrWrittenToo) {
+TEST(Flags, AFileIsNotReadAndWrittenNorWrittenTwice) {
   const std::string folder = ::testing::TempDir() + "/flags_outputs";
   std::filesystem::create_directory(folder);
   const std::string there = folder + "/there";
@@ -177,11 +177,15 @@ TEST(Flags, AnOutputIsNoFileThatIsReadOrWrittenToo) {
   EXPECT_THAT(parse({there, "--html", there}),
               HasSubstr("--html and FILE name the same file, '" + there + "': it would be lost"));
   EXPECT_THAT(parse({there, "--html", folder + "/../flags_outputs/link"}), HasSubstr("be lost"));
-  EXPECT_THAT(parse({"--list", there, "-m", folder + "/link"}),
-              HasSubstr("--list and --model name the same file"));
-  EXPECT_THAT(parse({"--html", folder + "/new", "--list", folder + "/./new"}),
-              HasSubstr("--html and --list name the same file"));
-  EXPECT_THAT(parse({"--html", "-", "--list", "-"}), HasSubstr("both would be written there"));
+  EXPECT_THAT(
+      parse({"--list", there, "-m", folder + "/link"}),
+      HasSubstr("--list and --model name the same file, '" + there + "': it would be lost"));
+  EXPECT_THAT(
+      parse({"--html", folder + "/new", "--list", folder + "/./new"}),
+      HasSubstr("--list and --html name the same file, '" + folder + "/./new': both would"));
+  EXPECT_THAT(parse({"--html", "-", "--list", "-"}),
+              HasSubstr("--list and --html both write to standard output"));
+  EXPECT_THAT(parse({"-", "-m", "-"}), HasSubstr("--model and FILE both read standard input"));
   std::filesystem::remove_all(folder);
 }
 

@@ -106,6 +106,10 @@ Result<std::optional<plan::Plan>> tuned_plan(const ModelFlags& model_flags,
 // The default model is no file that a flag names.
 Status check_trace_place(const ModelFlags& model_flags, const EngineFlags& flags) {
   if (flags.trace_path.empty()) return {};
+  if (flags.trace_path == "-") {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "--trace: standard output has what is printed already; give a path");
+  }
   RETURN_IF_ERROR(check_writable("the trace", flags.trace_path));
   ASSIGN_OR_RETURN(const std::string model, model_path(model_flags.path));
   if (!is_same_file(model, flags.trace_path)) return {};

@@ -17,6 +17,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
+constexpr int kUsage = 2;
 constexpr int kContextFull = 7;
 constexpr int kIo = 8;
 constexpr int kCancelled = 11;
@@ -199,6 +200,21 @@ TEST(Run, ATraceThatCannotBeWrittenIsToldBeforeTheModelIsRead) {
     arguments.insert(arguments.end(), {"--trace", "/nonexistent/trace.json"});
     expect_error(troika_run(arguments), kIo, "/nonexistent/trace.json: No such file or directory");
   }
+}
+
+TEST(Run, ATraceHasAFileOfItsOwn) {
+  Command command;
+  command.folder = scratch_folder();
+  command.arguments = tiny("run", {"-p", "Hello", "-n", "1", "--trace", "-"});
+  expect_error(run(command), kUsage, "--trace: standard output has what is printed already");
+  EXPECT_FALSE(std::ifstream(scratch_folder() + "/-").is_open());
+}
+
+TEST(Run, OnlyOneTextComesFromStandardInput) {
+  Command command;
+  command.input = "Hello";
+  command.arguments = tiny("run", {"-f", "-", "-n", "1", "--plan", "-"});
+  expect_error(run(command), kUsage, "both read standard input");
 }
 
 TEST(Run, StatisticsAreForPeople) {

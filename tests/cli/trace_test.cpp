@@ -174,7 +174,7 @@ TEST(Trace, FilesThatAreReadAreNotOverwritten) {
     expect_error(troika_run({"trace", file, flag, link}), kUsage, "it would be lost");
   }
   expect_error(troika_run({"trace", file, "--html", "-", "--chrome", "-"}), kUsage,
-               "both would be written there");
+               "both write to standard output");
   EXPECT_EQ(contents(file), kTwoDevices);
 
   const std::string model = scratch_folder() + "/kept.gguf";
