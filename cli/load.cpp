@@ -62,17 +62,22 @@ Status check_names(const std::vector<device::DeviceSpec>& specs) {
   return {};
 }
 
-// Mistakes in the flags that need no model are told before its weights are read.
-Status check_flags(const EngineFlags& flags, const std::optional<plan::Plan>& plan) {
-  ASSIGN_OR_RETURN(const engine::EngineOptions options, flags.resolve(model::HyperParameters{}));
-  const std::string devices = plan && options.devices.empty()
-                                  ? fmt::format("{}", fmt::join(plan->devices, ","))
-                                  : options.devices;
+Status check_devices(const std::string& devices, const engine::EngineOptions& options) {
   ASSIGN_OR_RETURN(const auto specs, device::parse_device_string(devices));
   RETURN_IF_ERROR(check_names(specs));
   RETURN_IF_ERROR(device::assign_cores(specs, allowed_cores(), options.threads));
   if (!options.split.empty()) RETURN_IF_ERROR(plan::parse_split(options.split, specs.size()));
   return {};
+}
+
+// Mistakes in the flags that need no model are told before its weights are read.
+Status check_flags(const EngineFlags& flags, const std::optional<plan::Plan>& plan) {
+  ASSIGN_OR_RETURN(const engine::EngineOptions options, flags.resolve(model::HyperParameters{}));
+  if (!plan || !options.devices.empty()) return check_devices(options.devices, options);
+  const Status known = check_devices(fmt::format("{}", fmt::join(plan->devices, ",")), options);
+  if (known) return {};
+  return make_error(known.error().code, "{}: {}", in_quotes(flags.plan_path),
+                    known.error().message);
 }
 
 // Plans and confirms on the devices. The plan where it cannot be kept; else none, for the engine

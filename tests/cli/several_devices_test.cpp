@@ -20,6 +20,7 @@ using ::testing::Not;
 
 constexpr int kTinyLayers = 2;
 constexpr int kUsage = 2;
+constexpr int kNotFound = 3;
 constexpr int kDeviceFailed = 9;
 constexpr int kCancelled = 11;
 
@@ -142,6 +143,15 @@ TEST(SeveralDevices, AnImpossibleDeviceIsTheUsersMistake) {
     SCOPED_TRACE(device);
     expect_error(troika_run(answer_on(std::string("cpu@0,") + device)), kUsage, "no");
   }
+}
+
+TEST(SeveralDevices, APlanForDevicesThatAreNotHereIsNamed) {
+  const std::string path = scratch_folder() + "/of-another-chip.json";
+  std::string plan = plan_for("0123456789abcdef", "");
+  for (size_t at; (at = plan.find("\"cpu\"")) != std::string::npos;) plan.replace(at, 5, "\"gpu\"");
+  std::ofstream(path) << plan;
+  expect_error(troika_run({"run", "-m", tiny_model(), "-p", "Hi", "--plan", path}), kNotFound,
+               "of-another-chip.json': no device \"gpu\": this build has cpu");
 }
 
 TEST(SeveralDevices, WordsOfAPlanAreNoControlCharacters) {

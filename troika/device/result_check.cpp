@@ -33,9 +33,10 @@ Status check_finite(const std::string& device, const Program& program, const Bin
       program, bindings,
       [&](const graph::Op& op, const graph::Tensor& output, int64_t row, const float* values) {
         if (!status || all_finite(values, output.width)) return;
+        const std::string layer = op.layer < 0 ? "" : fmt::format(" of layer {}", op.layer);
         status = make_error(ErrorCode::kDeviceFailed,
-                            "device {} gave NaN or infinite values: {} ({}) of layer {}, row {}",
-                            device, to_string(op.kind), output.name, op.layer, row);
+                            "device {} gave NaN or infinite values: {} ({}){}, row {}", device,
+                            to_string(op.kind), output.name, layer, row);
       });
   return status;
 }

@@ -124,7 +124,8 @@ Status Engine::State::put_lost_aside(const Error& cause) {
   forget_plan();
   if (devices.empty()) {
     all_gone =
-        Error{ErrorCode::kDeviceFailed, fmt::format("no device is left: {}", lost.front().why)};
+        Error{ErrorCode::kDeviceFailed,
+              fmt::format("no device is left: {}; name another, such as cpu", lost.front().why)};
     return tl::unexpected<Error>(*all_gone);
   }
   for (const LostReason& one : lost) {

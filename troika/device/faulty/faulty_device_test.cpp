@@ -152,6 +152,12 @@ TEST(FaultyDevice, ComputesRightUntilItsTaskComes) {
   }
 }
 
+TEST(FaultyDevice, OutsideLayersNoneIsNamed) {
+  const auto s = subject("nan@1");
+  s->graph.ops[0].layer = -1;
+  expect_device_failed(s->run(), "gave NaN or infinite values: mat_mul (y), row 0");
+}
+
 TEST(FaultyDevice, NanAndInfAreCaughtAndNamed) {
   for (const std::string fault : {"nan", "inf"}) {
     const auto s = subject(fault + "@3");
