@@ -19,7 +19,7 @@ class Gallery final : public Verb {
     lists_.declare(flags);
     question_.declare(flags);
     flags.begin_group("Output");
-    flags.file("-o,--output", output_, "The page");
+    flags.output("-o,--output", output_, "The page");
     flags.integer("-t,--threads", threads_, {0, 1024}, "0: every core (default: 0)");
     flags.set_examples(
         "  troika gallery --soc snapdragon-8-gen-3 --shape llama-3-8b,phi-3.5-mini "

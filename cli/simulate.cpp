@@ -32,8 +32,8 @@ class Simulate final : public Verb {
     question_.declare(flags);
     flags.begin_group("Output");
     flags.toggle("--json", json_, "Print one JSON object");
-    flags.file("--html", html_, "Write the timeline as one HTML page, too");
-    flags.file("--trace", trace_, "Write the tasks, too, for 'troika trace' and Perfetto");
+    flags.output("--html", html_, "Write the timeline as one HTML page, too");
+    flags.output("--trace", trace_, "Write the tasks, too, for 'troika trace' and Perfetto");
     flags.set_examples(
         "  troika simulate --soc snapdragon-8-gen-3 --shape llama-3-8b -p 256 -n 32\n"
         "  troika simulate --soc snapdragon-8-gen-3 --shape llama-3-8b --strategy heteroinfer "

@@ -15,8 +15,8 @@ class Sweep final : public Verb {
     lists_.declare(flags);
     question_.declare(flags);
     flags.begin_group("Output");
-    flags.file("-o,--output", output_,
-               "Where the rows go; a sweep that was interrupted goes on there");
+    flags.output("-o,--output", output_,
+                 "Where the rows go; a sweep that was interrupted goes on there");
     flags.choice("--format", format_, {"jsonl", "csv"}, "Of the rows");
     flags.integer("-t,--threads", threads_, {0, 1024}, "0: every core (default: 0)");
     flags.set_examples(
