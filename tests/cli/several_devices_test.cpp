@@ -138,10 +138,10 @@ TEST(SeveralDevices, PlansThatAreNoFilesAreRefused) {
 }
 
 TEST(SeveralDevices, AnImpossibleDeviceIsTheUsersMistake) {
-  for (const char* device : {"systolic:no-chip", "paced:no-chip.gpu:cpu",
-                             "paced:snapdragon-8-gen-3.no-unit:cpu", "openvino:AUTO"}) {
+  for (const char* device :
+       {"systolic:no-chip", "paced:no-chip.gpu:cpu", "paced:snapdragon-8-gen-3.no-unit:cpu"}) {
     SCOPED_TRACE(device);
-    expect_error(troika_run(answer_on(std::string("cpu@0,") + device)), kUsage, "no");
+    expect_error(troika_run(answer_on(std::string("cpu@0,") + device)), kUsage, "chip ");
   }
 }
 
