@@ -99,7 +99,7 @@ TEST(Plan, WhatCannotBeMeantIsAnError) {
   expect_error(with({"--weight", "1x1", "--strategy", "single:cpu"}), kUnsupported,
                "no device can have this product");
   expect_error(troika_run(plan({"--soc", "z80", "--weight", "1x1"})), kNotFound,
-               "core-ultra-5-125h, snapdragon-8-gen-3");
+               ", snapdragon-8-gen-3");
   expect_error(troika_run(plan({"--soc", "./none.json", "--weight", "1x1"})), kNotFound,
                "none.json");
 }
