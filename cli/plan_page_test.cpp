@@ -39,8 +39,8 @@ size_t count(const std::string& text, const std::string& part) {
 
 TEST(PlanPage, NeedsNothingFromElsewhere) {
   const std::string page = page_of("chip");
-  for (const char* part : {"http:", "https:", "//cdn", "src=", "@import", "url(", "<script",
-                           "<link", "<iframe"}) {
+  for (const char* part :
+       {"http:", "https:", "//cdn", "src=", "@import", "url(", "<script", "<link", "<iframe"}) {
     EXPECT_THAT(page, Not(HasSubstr(part)));
   }
   EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));

@@ -17,9 +17,9 @@ struct AblationRow {
 
 // Each row has all that the rows before it have: one device for each product, held together by
 // blocking calls and with the weight in place; then cuts along the rows, operand order, cuts along
-// the outputs, paired cuts, fast synchronization, micro-batches, tuning on traces. A row has the plan
-// of the one before it where that is better than what the solver makes of the new idea. The rows and
-// depth are the request's; its way to synchronize is the one that "fast" stands for.
+// the outputs, paired cuts, fast synchronization, micro-batches, tuning on traces. A row has the
+// plan of the one before it where that is better than what the solver makes of the new idea. The
+// rows and depth are the request's; its way to synchronize is the one that "fast" stands for.
 Result<std::vector<AblationRow>> ablation(const graph::Graph& graph, const cost::CostModel& cost,
                                           const PassRequest& request);
 

@@ -94,7 +94,7 @@ struct Forecast {
   std::vector<int64_t> weight_bytes;  // of the slices of weights that the device reads
   std::vector<double> energy_mj;      // of each device, above idle
   double idle_mj = 0;                 // of the chip, all the time
-  std::vector<double> loads_done;  // by load: the part of what was due in the pass
+  std::vector<double> loads_done;     // by load: the part of what was due in the pass
   int64_t tasks = 0;
   std::optional<Trace> trace;  // if asked for
 

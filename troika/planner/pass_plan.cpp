@@ -24,8 +24,7 @@ Status check(const PassRequest& request) {
   if (!(request.head_bits >= 0 && request.head_bits <= 64)) {
     return refuse("bits of a weight of the head", request.head_bits);
   }
-  for (const double deviation :
-       {request.variation.deviation, request.variation.device_deviation}) {
+  for (const double deviation : {request.variation.deviation, request.variation.device_deviation}) {
     if (!(deviation >= 0 && deviation <= 1)) return refuse("deviation", deviation);
   }
   return {};
