@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "cli/page_text.h"
+
 namespace troika::cli {
 namespace {
 
@@ -44,22 +46,6 @@ std::string_view use(const Case& one) {
 std::string mean_text(const char* what, const MeanError& mean) {
   return fmt::format("{}: {} figures, mean absolute error {:.1f} %, {} above 25 %", what,
                      mean.count, mean.mean_pct, mean.above_25);
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 // The papers of the rows, in their order.
@@ -206,7 +192,7 @@ std::string comparison_html(const Comparison& comparison) {
     text += fmt::format(
         "<h2>{}</h2>\n<table><tr><th>case</th><th>published</th><th>simulated</th><th>unit</th>"
         "<th>error</th><th></th><th>use</th></tr>\n",
-        escaped(paper));
+        html_escaped(paper));
     for (const Row& row : comparison.rows) {
       if (row.paper != paper) continue;
       const double width = row.simulated ? std::min(100.0, std::abs(row.error_pct)) : 0;
@@ -215,9 +201,10 @@ std::string comparison_html(const Comparison& comparison) {
           "<td style=\"text-align:left\"><span class=\"bar{}\" "
           "style=\"width:{:.0f}px\"></span></td>"
           "<td>{}</td></tr>\n",
-          escaped(row.figure.source), escaped(row.figure.name), published_text(row.figure),
-          row.simulated ? number(*row.simulated) : "-", published::unit_of(row.figure.metric),
-          error_text(row), width > 25 ? " off" : "", 2 * width, use(row.figure));
+          html_escaped(row.figure.source), html_escaped(row.figure.name),
+          published_text(row.figure), row.simulated ? number(*row.simulated) : "-",
+          published::unit_of(row.figure.metric), error_text(row), width > 25 ? " off" : "",
+          2 * width, use(row.figure));
     }
     text += "</table>\n";
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 
+#include "cli/page_text.h"
 #include "cli/text.h"
 #include "troika/base/trace_summary.h"
 
@@ -32,28 +33,7 @@ svg text { font: 10px system-ui, sans-serif; fill: #555; }
 </style>
 )";
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : valid_utf8(text)) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
+std::string escaped(const std::string& text) { return html_escaped(valid_utf8(text)); }
 
 size_t color_of(const TraceEvent& event) {
   return std::min(static_cast<size_t>(trace_stage(event)), kColors.size() - 1);

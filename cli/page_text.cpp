@@ -19,7 +19,7 @@ std::string script_safe(const std::string& json) {
   return out;
 }
 
-std::string html_escaped(const std::string& text) {
+std::string html_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {

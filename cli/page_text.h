@@ -2,12 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace troika::cli {
 
 // JSON inside a <script>: nothing in it may look like markup.
 std::string script_safe(const std::string& json);
 
-std::string html_escaped(const std::string& text);
+// As text or as an attribute in double quotes.
+std::string html_escaped(std::string_view text);
 
 }  // namespace troika::cli

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/page_text.h"
+
 namespace troika::cli {
 namespace {
 
@@ -43,27 +45,12 @@ details { margin: .5rem 0; } summary { cursor: pointer; }
 </style>
 )";
 
+// Without control characters, which names from a file may hold.
 std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
+  std::string visible(text);
+  std::replace_if(
+      visible.begin(), visible.end(), [](unsigned char c) { return c < 0x20; }, ' ');
+  return html_escaped(visible);
 }
 
 class Page {
