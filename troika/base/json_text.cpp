@@ -74,12 +74,17 @@ Error json_error(std::string_view text, std::string_view what) {
           fmt::format("{}: not valid JSON at byte {}", what, place.position())};
 }
 
-Status check_json_keys(std::string_view text, std::string_view what) {
+std::optional<std::string> repeated_json_key(std::string_view text) {
   RepeatedKey repeated;
   json::sax_parse(text, &repeated);
-  if (!repeated.name()) return {};
+  return repeated.name();
+}
+
+Status check_json_keys(std::string_view text, std::string_view what) {
+  const std::optional<std::string> twice = repeated_json_key(text);
+  if (!twice) return {};
   return make_error(ErrorCode::kInvalidData, "{}: {} stands twice in one object: leave one", what,
-                    shown(*repeated.name()));
+                    shown(*twice));
 }
 
 std::string shown(const json& value) {

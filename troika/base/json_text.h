@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,10 @@ struct JsonBounds {
 // Before the parser, which bounds none of them, spends time and memory on them. kInvalidData, its
 // message beginning with `what`.
 Status check_json_size(std::string_view text, std::string_view what, const JsonBounds& bounds);
+
+// The first key, in the order of the text, that its object has already; nullopt if there is none.
+// `text` is JSON.
+std::optional<std::string> repeated_json_key(std::string_view text);
 
 // Of several members of an object with one name the parser keeps the last: whoever wrote them may
 // have meant the first. `text` is JSON. kInvalidData, its message beginning with `what`.

@@ -86,7 +86,7 @@ Result<double> number(Fields& fields, const char* key, double min, double max) {
   // A number that is not finite fails the comparison.
   if (read >= min && read <= max) return read;
   return make_error(ErrorCode::kInvalidData, "description: {} is {}, not a number from {} to {}",
-                    fields.path(key), soc::shown(*value), min, max);
+                    fields.path(key), shown(*value), min, max);
 }
 
 Result<std::vector<std::string>> names(Fields& fields, const char* key) {
@@ -109,7 +109,7 @@ Result<std::vector<int64_t>> token_counts(Fields& fields, const char* key) {
     if (count < 1 || count > static_cast<double>(kMaxTokens)) {
       return make_error(ErrorCode::kInvalidData,
                         "description: {}[{}] is {}, not a whole number from 1 to {}",
-                        fields.path(key), i, soc::shown(value), kMaxTokens);
+                        fields.path(key), i, shown(value), kMaxTokens);
     }
     list.push_back(value.get<int64_t>());
   }
@@ -130,7 +130,7 @@ Status weight_from(Fields& fields, Run& run) {
   }
   return make_error(ErrorCode::kInvalidData,
                     "description: {} is {}, not outputs and inputs, as in \"4096x14336\"",
-                    fields.path("weight"), soc::shown(text));
+                    fields.path("weight"), shown(text));
 }
 
 Result<Load> load_from(Fields fields) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "troika/base/json_text.h"
-
 namespace troika::soc {
 namespace {
 
@@ -52,40 +50,19 @@ std::string_view to_string(FigureKind kind) {
   return "";
 }
 
-std::string shown(const json& value) {
-  constexpr size_t kMost = 60;
-  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
-  const bool is_long = value.is_string() && value.get_ref<const std::string&>().size() > kMost;
-  // The last character may be cut in two, which dump() replaces.
-  const json beginning =
-      is_long ? json(value.get_ref<const std::string&>().substr(0, kMost)) : value;
-  return beginning.dump(-1, ' ', true, json::error_handler_t::replace) + (is_long ? "..." : "");
-}
-
 Result<json> parse_strictly(std::string_view text, size_t max_bytes) {
   if (text.size() > max_bytes) {
     return make_error(ErrorCode::kInvalidData, "description: {} bytes, more than {}", text.size(),
                       max_bytes);
   }
   RETURN_IF_ERROR(check_json_size(text, "description", kBounds));
-  std::vector<std::set<std::string>> open;
-  std::string twice;
-  const auto watch = [&](int, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) open.emplace_back();
-    if (event == json::parse_event_t::object_end) open.pop_back();
-    if (event == json::parse_event_t::key && twice.empty() &&
-        !open.back().insert(parsed.get<std::string>()).second) {
-      twice = shown(parsed);
-    }
-    return true;
-  };
-  json root = json::parse(text, watch, false);
+  json root = json::parse(text, nullptr, false);
   if (root.is_discarded()) {
     return make_error(ErrorCode::kInvalidData, "description: not valid JSON");
   }
-  if (!twice.empty()) {
+  if (const auto twice = repeated_json_key(text)) {
     return make_error(ErrorCode::kInvalidData, "description: key {} stands twice in one object",
-                      twice);
+                      shown(*twice));
   }
   return root;
 }

@@ -9,13 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "troika/base/json_text.h"
 #include "troika/base/result.h"
 #include "troika/soc/figure.h"
 
 namespace troika::soc {
-
-// A value for a message: one short line of ASCII, whatever the file holds.
-std::string shown(const nlohmann::json& value);
 
 // Parses text of at most `max_bytes`; refuses what is nested too deep, too long, or has a key
 // twice.

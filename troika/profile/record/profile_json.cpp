@@ -1,6 +1,5 @@
 // A profile as JSON, written and read by the same lists of fields.
 #include <algorithm>
-#include <set>
 
 #include "troika/base/json_text.h"
 #include "troika/profile/record/json_visitors.h"
@@ -183,23 +182,15 @@ Result<json> parse(std::string_view text) {
                       kMaxProfileBytes);
   }
   RETURN_IF_ERROR(check_json_size(text, "profile", kBounds));
-  std::vector<std::set<std::string>> open;
-  std::string twice;
-  const auto watch = [&](int, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) open.emplace_back();
-    if (event == json::parse_event_t::object_end) open.pop_back();
-    if (event == json::parse_event_t::key && twice.empty() &&
-        !open.back().insert(parsed.get<std::string>()).second) {
-      twice = shown(parsed);
-    }
-    return true;
-  };
-  json root = json::parse(text, watch, false);
+  json root = json::parse(text, nullptr, false);
   if (root.is_discarded()) {
     return make_error(ErrorCode::kInvalidData, "profile: not valid JSON, or cut off");
   }
-  if (twice.empty()) return root;
-  return make_error(ErrorCode::kInvalidData, "profile: key {} stands twice in one object", twice);
+  if (const auto twice = repeated_json_key(text)) {
+    return make_error(ErrorCode::kInvalidData, "profile: key {} stands twice in one object",
+                      shown(*twice));
+  }
+  return root;
 }
 
 Status check_version(const json& root) {
