@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "troika/cost/cost_model.h"
+#include "troika/cost/forwarded_cost.h"
 
 namespace troika::forecast {
 
@@ -14,36 +14,26 @@ struct OtherLoad {
 };
 
 // The costs of a chip under a load. Borrows the model; as safe among threads as that is.
-class LoadedCost final : public cost::CostModel {
+class LoadedCost final : public cost::ForwardedCost {
  public:
-  LoadedCost(const cost::CostModel& cost, const OtherLoad& load) : cost_(cost), load_(load) {}
+  LoadedCost(const cost::CostModel& cost, const OtherLoad& load)
+      : ForwardedCost(cost), load_(load) {}
 
-  std::span<const cost::DeviceFacts> devices() const override { return cost_.devices(); }
   std::optional<cost::Estimate> product(size_t device,
                                         const cost::Product& product) const override {
-    return slowed(device, cost_.product(device, product));
+    return slowed(device, model().product(device, product));
   }
   std::optional<cost::Estimate> attention(size_t device, double macs, double bytes) const override {
-    return slowed(device, cost_.attention(device, macs, bytes));
+    return slowed(device, model().attention(device, macs, bytes));
   }
   cost::Estimate elementwise(size_t device, double bytes) const override {
-    return *slowed(device, cost_.elementwise(device, bytes));
+    return *slowed(device, model().elementwise(device, bytes));
   }
   // The load's bandwidth is gone first; a tenth is always left.
   double shared_gbps(uint32_t devices) const override {
-    const double all = cost_.shared_gbps(devices);
+    const double all = model().shared_gbps(devices);
     return std::max(0.1 * all, all - load_.gbps);
   }
-  double join_us() const override { return cost_.join_us(); }
-  double blocking_join_us() const override { return cost_.blocking_join_us(); }
-  double launch_us(size_t device, bool drained) const override {
-    return cost_.launch_us(device, drained);
-  }
-  double build_us(size_t device, int64_t rows) const override {
-    return cost_.build_us(device, rows);
-  }
-  cost::RunFacts run_facts(size_t device) const override { return cost_.run_facts(device); }
-  cost::ChipFacts chip_facts() const override { return cost_.chip_facts(); }
 
  private:
   std::optional<cost::Estimate> slowed(size_t device, std::optional<cost::Estimate> work) const {
@@ -54,7 +44,6 @@ class LoadedCost final : public cost::CostModel {
     return work;
   }
 
-  const cost::CostModel& cost_;
   OtherLoad load_;
 };
 

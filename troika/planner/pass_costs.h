@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "troika/cost/cost_model.h"
+#include "troika/cost/forwarded_cost.h"
 #include "troika/device/device.h"
 #include "troika/planner/model_plan.h"
 
@@ -12,48 +12,32 @@ namespace troika::planner {
 
 // The same costs without what an operator pays for running by itself, and without products that
 // round activations unless that is allowed. Borrows the model.
-class ChainCost final : public cost::CostModel {
+class ChainCost final : public cost::ForwardedCost {
  public:
   // `weight_stays`: static devices hold the weight in place, whatever is asked for.
   ChainCost(const cost::CostModel& cost, bool integer_activations, bool weight_stays = false)
-      : cost_(cost), integers_(integer_activations), weight_stays_(weight_stays) {}
+      : ForwardedCost(cost), integers_(integer_activations), weight_stays_(weight_stays) {}
 
   // Products and attention cannot be had on this device.
   void leave_out(size_t device) { left_out_ |= 1u << device; }
   bool has_left_out(size_t device) const { return (left_out_ >> device & 1) != 0; }
 
-  std::span<const cost::DeviceFacts> devices() const override { return cost_.devices(); }
   std::optional<cost::Estimate> product(size_t device,
                                         const cost::Product& product) const override {
     if (has_left_out(device)) return std::nullopt;
     cost::Product own = product;
     own.weight_stationary = own.weight_stationary || weight_stays_;
-    auto estimate = cost_.product(device, own);
+    auto estimate = model().product(device, own);
     if (estimate && estimate->integer && !integers_) return std::nullopt;
     if (estimate) estimate->fixed_us = 0;
     return estimate;
   }
   std::optional<cost::Estimate> attention(size_t device, double macs, double bytes) const override {
     if (has_left_out(device)) return std::nullopt;
-    return cost_.attention(device, macs, bytes);
+    return model().attention(device, macs, bytes);
   }
-  cost::Estimate elementwise(size_t device, double bytes) const override {
-    return cost_.elementwise(device, bytes);
-  }
-  double shared_gbps(uint32_t devices) const override { return cost_.shared_gbps(devices); }
-  double join_us() const override { return cost_.join_us(); }
-  double blocking_join_us() const override { return cost_.blocking_join_us(); }
-  double launch_us(size_t device, bool drained) const override {
-    return cost_.launch_us(device, drained);
-  }
-  double build_us(size_t device, int64_t rows) const override {
-    return cost_.build_us(device, rows);
-  }
-  cost::RunFacts run_facts(size_t device) const override { return cost_.run_facts(device); }
-  cost::ChipFacts chip_facts() const override { return cost_.chip_facts(); }
 
  private:
-  const cost::CostModel& cost_;
   bool integers_;
   bool weight_stays_;
   uint32_t left_out_ = 0;
