@@ -140,7 +140,7 @@ class Chat final : public Verb {
       }
       if (stats_) console.status(answer_summary(*turn));
       // The user reads meanwhile; what was interrupted is made by the next answer.
-      const Status balanced = loaded_->balance();
+      Status balanced = loaded_->balance();
       if (!balanced && balanced.error().code == ErrorCode::kDeviceFailed) return balanced;
     } else if (turn.error().code == ErrorCode::kDeviceFailed) {
       return tl::unexpected<Error>(turn.error());  // the last device: no turn can be answered

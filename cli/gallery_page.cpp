@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "cli/page_text.h"
@@ -43,7 +44,7 @@ size_t color_of(const TraceEvent& event) {
 // for half of the pixel at least.
 std::vector<int> lane_pixels(const Trace& trace, const std::string& device, double ms,
                              double full_ms) {
-  const int pixels = std::clamp(static_cast<int>(kWidth * ms / full_ms + 0.5), 1, kWidth);
+  const int pixels = std::clamp(static_cast<int>(std::lround(kWidth * ms / full_ms)), 1, kWidth);
   const double ns_per_pixel = ms * 1e6 / pixels;
   std::vector<std::array<double, kColors.size()>> part(static_cast<size_t>(pixels));
   for (const TraceEvent& event : trace.events) {

@@ -22,7 +22,7 @@ constexpr const char* kKeys[] = {"soc",      "stack",    "model",   "prompt",
 // A field of CSV as RFC 4180 wants it.
 std::string csv_field(const Json& value) {
   if (value.is_null()) return "";
-  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (text.find_first_of("\",\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
