@@ -115,9 +115,16 @@ class OpenClAnswers : public ::testing::TestWithParam<std::tuple<const char*, Fo
 
   void SetUp() override {
     if (std::get<1>(GetParam()).own_memory) driver_.emplace();
+    auto opened = open_form();
+    if (!opened) GTEST_SKIP() << opened.error().message;
+    opened_ = std::move(*opened);
+    if (opened_->info().kind != device::DeviceKind::kCpu && !std::get<1>(GetParam()).gpu_kernels) {
+      GTEST_SKIP() << "kernels for processors, and " << opened_->info().description << " is none";
+    }
   }
 
   std::optional<device::opencl::EagerDriver> driver_;
+  std::unique_ptr<device::Device> opened_;
   model::Model model_;
   graph::Graph graph_;
   std::vector<model::TokenId> tokens_;
@@ -125,10 +132,8 @@ class OpenClAnswers : public ::testing::TestWithParam<std::tuple<const char*, Fo
 };
 
 TEST_P(OpenClAnswers, AloneGiveTheReferencesLogits) {
-  auto opened = open_form();
-  if (!opened) GTEST_SKIP() << opened.error().message;
   Devices devices;
-  devices.push_back(std::move(*opened));
+  devices.push_back(std::move(opened_));
   const auto expected = reference();
   ASSERT_TRUE(expected.has_value()) << expected.error().message;
   const auto got =
@@ -141,10 +146,8 @@ TEST_P(OpenClAnswers, AloneGiveTheReferencesLogits) {
 }
 
 TEST_P(OpenClAnswers, WithCpuGiveTheReferencesLogits) {
-  auto opened = open_form();
-  if (!opened) GTEST_SKIP() << opened.error().message;
   Devices devices = open_cpu();
-  devices.push_back(std::move(*opened));
+  devices.push_back(std::move(opened_));
   const auto expected = reference();
   ASSERT_TRUE(expected.has_value()) << expected.error().message;
   const std::vector<device::DeviceInfo> infos = {devices[0]->info(), devices[1]->info()};
@@ -169,10 +172,8 @@ TEST_P(OpenClAnswers, WithCpuGiveTheReferencesLogits) {
 
 // When the other device is lost: what it knew of the sequences lies in the pool, for each of them.
 TEST_P(OpenClAnswers, GoOnAloneWhatWasBegunWithCpu) {
-  auto opened = open_form();
-  if (!opened) GTEST_SKIP() << opened.error().message;
   Devices both = open_cpu();
-  both.push_back(std::move(*opened));
+  both.push_back(std::move(opened_));
   const auto expected = reference();
   ASSERT_TRUE(expected.has_value()) << expected.error().message;
   const std::vector<device::DeviceInfo> infos = {both[0]->info(), both[1]->info()};
@@ -201,7 +202,7 @@ TEST_P(OpenClAnswers, WithoutAKernelGiveTheReferencesLogits) {
     open.broken_kernel = broken;
     open.device_times = true;
     auto opened = device::opencl::open(open);
-    if (!opened) GTEST_SKIP() << opened.error().message;
+    ASSERT_TRUE(opened.has_value()) << opened.error().message;
     Devices devices = open_cpu();
     devices.push_back(std::move(*opened));
     const std::vector<device::DeviceInfo> infos = {devices[0]->info(), devices[1]->info()};
