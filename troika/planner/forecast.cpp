@@ -150,6 +150,7 @@ Result<bool> evaluate_directly(const graph::Graph& graph, const cost::CostModel&
   sim::RooflineRun roofline;
   RETURN_IF_ERROR(run_schedule(pass.schedule, request, simulator, roofline, forecast));
   if (with_trace) {
+    scheduler.add_places(pass);
     std::vector<std::string> names;
     for (const device::DeviceInfo& info : infos) names.push_back(info.name);
     const bool coarse = request.fidelity == Fidelity::kRoofline;

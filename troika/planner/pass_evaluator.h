@@ -27,8 +27,11 @@ class PassEvaluator {
   // Of the last bucket that could be: its time as plans are compared by it, and its energy.
   double us() const { return us_; }
   double mj() const { return mj_; }
-  // And without noise.
-  const sim::PassSchedule& schedule() const { return schedule_; }
+  // And without noise. Of the bucket that was scored last, if it could be.
+  const sim::PassSchedule& schedule() const {
+    scheduler_.add_places(schedule_);
+    return schedule_;
+  }
   std::span<const sim::TaskTimes> times() const { return simulator_.times(); }
   std::span<const double> busy_us() const { return simulator_.busy_us(); }
 
@@ -36,7 +39,7 @@ class PassEvaluator {
   const PassSpace& space_;
   cost::ChipFacts chip_;
   sim::PassScheduler scheduler_;
-  sim::PassSchedule schedule_;
+  mutable sim::PassSchedule schedule_;  // gets its places when it is asked for
   sim::Simulator simulator_;
   sim::Simulator noisy_;
   std::vector<double> varied_;

@@ -488,6 +488,9 @@ TaskPlace PassScheduler::State::place_of(const TaskGroup& task) const {
 
 Status PassScheduler::State::fill(int64_t rows, PassSchedule& out) {
   RETURN_IF_ERROR(add_work(rows));
+  // What is the chip's; of the tasks only those that are no copies are looked at, and what they
+  // wait for is earlier by construction.
+  RETURN_IF_ERROR(check(chip));
   const auto& tasks = grouper->tasks();
   Schedule& schedule = out.schedule;
   schedule.n_devices = chip.n_devices;
@@ -496,18 +499,17 @@ Status PassScheduler::State::fill(int64_t rows, PassSchedule& out) {
   schedule.idle_w = chip.idle_w;
   schedule.turbo_mj = chip.turbo_mj;
   schedule.waits = grouper->waits();
-  schedule.tasks.clear();
-  out.places.clear();
+  schedule.tasks.resize(tasks.size());
   for (size_t t = 0; t < tasks.size(); ++t) {
     const TaskGroup& from = tasks[t];
-    out.places.push_back(place_of(from));
+    Task& task = schedule.tasks[t];
     const auto original = static_cast<size_t>(from.original);
     if (original != t) {
-      schedule.tasks.push_back(schedule.tasks[original]);
-      schedule.tasks.back().first_wait = from.first_wait;
+      task = schedule.tasks[original];
+      task.first_wait = from.first_wait;
       continue;
     }
-    Task task;
+    task = {};
     task.device = from.device;
     task.first_wait = from.first_wait;
     task.n_waits = from.n_waits;
@@ -516,9 +518,13 @@ Status PassScheduler::State::fill(int64_t rows, PassSchedule& out) {
     task.delay_us = static_cast<float>(to_us(delay));
     const auto device = static_cast<size_t>(from.device);
     set_work(cost, device, options.sync, needed[t], switches_us[t], task);
-    schedule.tasks.push_back(task);
+    if (!has_sound_numbers(task)) {
+      return make_error(ErrorCode::kInvalidData,
+                        "{}: a time, a demand or a power of a task is negative or not finite",
+                        cost.devices()[device].name);
+    }
   }
-  return check(schedule);
+  return {};
 }
 
 Status PassScheduler::State::by_lowering(const plan::RowsBucket& bucket, int64_t rows,
@@ -526,7 +532,6 @@ Status PassScheduler::State::by_lowering(const plan::RowsBucket& bucket, int64_t
   ASSIGN_OR_RETURN(const plan::TaskList list,
                    plan::lower(plan, bucket, graph, rows, options.logit_rows, infos));
   ASSIGN_OR_RETURN(out.schedule, schedule_from(list, cost, options));
-  out.places.clear();
   for (const plan::Task& task : list.tasks) {
     const bool whole = task.block == plan::kWholePass;
     const int32_t chunk = whole ? 0 : list.cut->blocks[static_cast<size_t>(task.block)].chunk;
@@ -543,6 +548,7 @@ PassScheduler::~PassScheduler() = default;
 
 Status PassScheduler::build(const plan::RowsBucket& bucket, int64_t rows, PassSchedule& out) {
   state_->lowered = true;
+  out.places.clear();
   // Values of joined chunks go from one partition of the rows to another.
   const bool joins = std::any_of(bucket.placements.begin(), bucket.placements.end(),
                                  [](const plan::Placement& one) { return one.join_chunks > 1; });
@@ -553,6 +559,13 @@ Status PassScheduler::build(const plan::RowsBucket& bucket, int64_t rows, PassSc
                                        std::min(state_->options.logit_rows, rows)));
   state_->lowered = false;
   return state_->fill(rows, out);
+}
+
+void PassScheduler::add_places(PassSchedule& out) const {
+  if (state_->lowered || !out.places.empty()) return;
+  for (const TaskGroup& task : state_->grouper->tasks()) {
+    out.places.push_back(state_->place_of(task));
+  }
 }
 
 std::vector<double> PassScheduler::weight_bytes() const {

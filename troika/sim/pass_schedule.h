@@ -38,7 +38,7 @@ struct TaskFacts {
 
 struct PassSchedule {
   Schedule schedule;
-  std::vector<TaskPlace> places;  // by task
+  std::vector<TaskPlace> places;  // by task; see add_places()
 };
 
 // Borrows the graph and the cost model. Not shared between threads.
@@ -51,8 +51,10 @@ class PassScheduler {
   ~PassScheduler();
 
   // A pass of `rows` rows by a bucket that passes plan::check(). kUnsupported naming what a device
-  // cannot have. `out` keeps its memory from one call to the next.
+  // cannot have. `out` keeps its memory from one call to the next, and gets no places.
   Status build(const plan::RowsBucket& bucket, int64_t rows, PassSchedule& out);
+  // The places of the pass that was built last, which is `out`'s.
+  void add_places(PassSchedule& out) const;
   // Of the slices of weights that each device reads in the pass that was built last, each slice
   // once; empty if that pass had to be lowered.
   std::vector<double> weight_bytes() const;

@@ -135,6 +135,7 @@ void compare_random(const graph::Graph& graph, size_t n_devices, int cases, uint
     ASSERT_TRUE(slow.has_value());
     expect_same(*slow, fast.schedule, i);
     if (::testing::Test::HasFatalFailure()) return;
+    scheduler.add_places(fast);
     ASSERT_EQ(fast.places.size(), list->tasks.size());
     for (size_t t = 0; t < list->tasks.size(); ++t) {
       ASSERT_EQ(fast.places[t].stage, list->tasks[t].stage);

@@ -52,6 +52,12 @@ Status check_loads(const Schedule& schedule) {
 
 }  // namespace
 
+bool has_sound_numbers(const Task& task) {
+  return sound(task.delay_us) && sound(task.start_us) && sound(task.late_us) &&
+         sound(task.work_us) && sound(task.demand_gbps) && sound(task.active_w) &&
+         task.arithmetic >= 0 && task.arithmetic <= 1;
+}
+
 Status check(const Schedule& schedule) {
   if (schedule.n_devices == 0 || schedule.n_devices > kMaxDevices) {
     return make_error(ErrorCode::kInvalidData, "schedule: {} devices, not 1 to {}",

@@ -270,8 +270,9 @@ double Simulator::run(const Schedule& schedule, const Noise& noise) {
     if (noise.device_deviation > 0) {
       queues_[device].factor = std::exp(noise.device_deviation * bell(mixed(noise.seed, number)));
     }
-    take_next(schedule, device);
   }
+  if (schedule.loads.empty() && schedule.turbo_mj == 0) return now_us_ = run_plain(schedule);
+  for (size_t device = 0; device < queues_.size(); ++device) take_next(schedule, device);
   while (step(schedule)) {
   }
   count_loads(schedule);

@@ -80,6 +80,8 @@ struct Schedule {
 // kInvalidData naming the task: an unknown device, a wait for a task that is not earlier, a time
 // that is negative or not finite.
 Status check(const Schedule& schedule);
+// Of it, what a cost model gives: times, demand and power.
+bool has_sound_numbers(const Task& task);
 
 struct Noise {
   uint64_t seed = 0;
@@ -129,6 +131,10 @@ class Simulator {
     Phase resumed = Phase::kIdle;  // after it
   };
 
+  struct Lane;
+  struct PlainRun;
+  // Of a schedule without loads and turbo.
+  double run_plain(const Schedule& schedule);
   void prepare(const Schedule& schedule);
   void take_next(const Schedule& schedule, size_t device);
   bool waits_done(const Schedule& schedule, const Task& task) const;

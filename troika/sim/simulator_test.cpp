@@ -328,6 +328,39 @@ TEST(Simulator, RandomSchedulesEndWithEveryWaitKeptAndNoDeviceTwiceAtWork) {
   }
 }
 
+// What a search runs and what knows of loads and turbo give the same bits: a load that is due after
+// all is over changes nothing.
+TEST(Simulator, IsTheSameWithoutLoadsAndWithOneThatComesTooLate) {
+  std::mt19937 random(5);
+  Simulator plain, general;
+  for (int i = 0; i < 300; ++i) {
+    Schedule schedule = random_schedule(random, 1 + random() % 4, 1 + random() % 80);
+    for (Task& task : schedule.tasks) {
+      task.active_w = static_cast<float>(random() % 7);
+      task.arithmetic = static_cast<float>(random() % 5) / 4;
+    }
+    if (i % 3 == 0) schedule.shared_gbps.clear();
+    schedule.idle_w = 0.5;
+    for (size_t device = 0; device < schedule.n_devices && i % 2 == 0; ++device) {
+      schedule.runs.push_back({0.5 + 0.125 * static_cast<double>(random() % 5), 1, 1, 0.25});
+    }
+    const Noise noise{static_cast<uint64_t>(i), i % 4 == 0 ? 0.1 : 0, i % 5 == 0 ? 0.1 : 0};
+    const double length = plain.run(schedule, noise);
+    schedule.loads = {{0, 1e9, 1, 0, 1, 0, 1e12}};
+    ASSERT_TRUE(check(schedule).has_value());
+    ASSERT_EQ(general.run(schedule, noise), length) << i;
+    for (size_t t = 0; t < schedule.tasks.size(); ++t) {
+      ASSERT_EQ(plain.times()[t].turn_us, general.times()[t].turn_us) << i;
+      ASSERT_EQ(plain.times()[t].start_us, general.times()[t].start_us) << i;
+      ASSERT_EQ(plain.times()[t].end_us, general.times()[t].end_us) << i;
+    }
+    for (size_t device = 0; device < schedule.n_devices; ++device) {
+      ASSERT_EQ(plain.busy_us()[device], general.busy_us()[device]) << i;
+      ASSERT_EQ(plain.energy_mj()[device], general.energy_mj()[device]) << i;
+    }
+  }
+}
+
 TEST(Simulator, TheSameSeedGivesTheSameTimesAndAnotherOthers) {
   std::mt19937 random(4);
   const Schedule schedule = random_schedule(random, 3, 200);
