@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "troika/cost/described_cost.h"
 #include "troika/graph/testing/outline.h"
+#include "troika/plan/steps.h"
+#include "troika/planner/hill_climb.h"
 #include "troika/soc/catalogue.h"
 
 namespace troika::planner {
@@ -145,6 +148,74 @@ TEST(ModelPlan, ThreadsDoNotChangeThePlan) {
   whole.pass.logit_rows = 0;
   EXPECT_EQ(plan_model(small().graph, cost, *strategy_from("troika"), whole).error().code,
             ErrorCode::kInvalidArgument);
+}
+
+// Who has which part of what, however devices are numbered.
+std::string by_names(const plan::RowsBucket& bucket) {
+  plan::Plan whole;
+  whole.buckets = {bucket};
+  whole.buckets[0].predicted.reset();
+  for (plan::Placement& placement : whole.buckets[0].placements) {
+    std::sort(placement.parts.begin(), placement.parts.end(),
+              [](const plan::Part& a, const plan::Part& b) { return a.device < b.device; });
+  }
+  return plan::to_json(whole);
+}
+
+TEST(ModelPlan, DevicesInAnyOrderGiveTheSamePlan) {
+  for (const char* chip : {"snapdragon-8-gen-3", "core-ultra-5-125h"}) {
+    soc::Soc soc = *soc::find(chip);
+    const auto by_name = [](const soc::Unit& a, const soc::Unit& b) { return a.name < b.name; };
+    std::sort(soc.units.begin(), soc.units.end(), by_name);
+    for (const int64_t rows : {1, 64, 300}) {
+      std::optional<std::string> first;
+      do {
+        PassRequest few = request(rows);
+        few.budget.evaluations = 60;
+        const PassPlan found = plan(small(), DescribedCost(soc), "troika", few);
+        if (!first) first = by_names(found.bucket);
+        EXPECT_EQ(by_names(found.bucket), *first) << chip << ", " << rows << " rows";
+      } while (std::next_permutation(soc.units.begin(), soc.units.end(), by_name));
+    }
+  }
+}
+
+// Two units alike, of which one is twice as fast until about half of the pass is done: it gives
+// some of the later chunks' work to the other.
+TEST(ModelPlan, SharesChangeAsTurboEnds) {
+  soc::Soc soc = *soc::find("snapdragon-8-gen-3");
+  const soc::Unit gpu = soc.units[*soc.unit("gpu")];
+  soc.units = {gpu, gpu};
+  soc.units[1].name = "npu";
+  static const Outline outline("1024,4,8,4,2816,512");
+  PassRequest pass = request(4096);
+  pass.budget.evaluations = 3000;
+  PassPlan steady = plan(outline, DescribedCost(soc), "troika", pass);
+  soc::Figure times;
+  times.value = 1;
+  soc::Figure joules = times;
+  joules.value = steady.forecast.mj() * 0.5e-3;
+  soc.turbo = soc::Turbo{times, joules, times};
+  times.value = 2;
+  soc.units[1].turbo_speed = times;
+  const DescribedCost cost(soc);
+  const auto space = PassSpace::create(outline.graph, cost, pass);
+  ASSERT_TRUE(space.has_value());
+  PassEvaluator evaluator(*space);
+  steady.bucket.chunks = {1024};
+  const double before_us = evaluator.score(steady.bucket);
+  ClimbLimits limits;
+  limits.evaluations = pass.budget.evaluations;
+  const Climb climbed = climb(*space, *strategy_from("troika"), steady.bucket, evaluator, limits);
+  EXPECT_LT(climbed.us, before_us);
+  // The later chunks' shares alone, which chunks of the same size do not need at a steady clock.
+  const auto later_ones = [](const Climb& one) {
+    return std::count_if(one.steps.begin(), one.steps.end(), [](const TunedBy& step) {
+      return step.edit.find(" of chunk ") != std::string::npos &&
+             step.edit.ends_with("from npu to gpu");
+    });
+  };
+  EXPECT_GE(later_ones(climbed), 1);
 }
 
 TEST(ModelPlan, RequestsOutOfRangeAreRefused) {
