@@ -56,6 +56,19 @@ Result<const json*> array_field(const json& object, const std::string& path, con
   return value;
 }
 
+Status no_other_fields(const json& object, const std::string& path,
+                       std::initializer_list<std::string_view> keys) {
+  if (!object.is_object()) {
+    return make_error(ErrorCode::kInvalidData, "plan: {} is not an object", path);
+  }
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    return make_error(ErrorCode::kInvalidData, "plan: {} has an unknown field {}", path,
+                      shown(key));
+  }
+  return {};
+}
+
 Result<std::string> name_from(const json& value, const std::string& path) {
   const auto printable = [](unsigned char c) { return c > ' ' && c < 0x7f; };
   if (value.is_string()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -20,6 +21,10 @@ Result<int64_t> int_field(const nlohmann::json& object, const std::string& path,
 Result<double> number_field(const nlohmann::json& object, const std::string& path, const char* key);
 Result<const nlohmann::json*> array_field(const nlohmann::json& object, const std::string& path,
                                           const char* key);
+// A mistyped field would be lost silently: kInvalidData with the path of the first field that is
+// not one of `keys`.
+Status no_other_fields(const nlohmann::json& object, const std::string& path,
+                       std::initializer_list<std::string_view> keys);
 // Names end up in messages and tables: printable ASCII.
 Result<std::string> name_from(const nlohmann::json& value, const std::string& path);
 

@@ -27,6 +27,7 @@ Result<graph::Stage> stage_from(const std::string& name, const std::string& path
 
 Result<Part> part_from(const json& object, const std::string& path) {
   Part part;
+  RETURN_IF_ERROR(no_other_fields(object, path, {"device", "share", "stationary"}));
   ASSIGN_OR_RETURN(const json* device, field(object, path, "device"));
   ASSIGN_OR_RETURN(part.device, name_from(*device, path + ".device"));
   ASSIGN_OR_RETURN(part.share, number_field(object, path, "share"));
@@ -61,6 +62,9 @@ Status optional_fields(const json& object, const std::string& path, Placement& p
 
 Result<Placement> placement_from(const json& object, const std::string& path) {
   Placement placement;
+  RETURN_IF_ERROR(no_other_fields(object, path,
+                                  {"stage", "first_layer", "last_layer", "cut", "parts", "op",
+                                   "chunk", "join_chunks", "delay_us"}));
   ASSIGN_OR_RETURN(const std::string stage, string_field(object, path, "stage"));
   ASSIGN_OR_RETURN(placement.stage, stage_from(stage, path));
   ASSIGN_OR_RETURN(const int64_t first, int_field(object, path, "first_layer", -1, kMaxLayers));
@@ -110,7 +114,9 @@ Status chunks_from(const json& object, const std::string& path, RowsBucket& buck
 
 Result<OrderEntry> order_entry_from(const json& object, const std::string& path) {
   OrderEntry entry;
-  if (object.is_object() && object.contains("stage")) {
+  RETURN_IF_ERROR(no_other_fields(
+      object, path, {"stage", "first_layer", "last_layer", "first_chunk", "last_chunk"}));
+  if (object.contains("stage")) {
     ASSIGN_OR_RETURN(const std::string stage, string_field(object, path, "stage"));
     ASSIGN_OR_RETURN(entry.stage, stage_from(stage, path));
   }
@@ -154,6 +160,8 @@ Status order_from(const json& order, const std::string& path, RowsBucket& bucket
 
 Result<RowsBucket> bucket_from(const json& object, const std::string& path) {
   RowsBucket bucket;
+  RETURN_IF_ERROR(no_other_fields(
+      object, path, {"max_rows", "placements", "chunks", "in_flight", "order", "predicted"}));
   ASSIGN_OR_RETURN(bucket.max_rows, int_field(object, path, "max_rows", 1, kMaxPlanRows));
   RETURN_IF_ERROR(chunks_from(object, path, bucket));
   if (const auto order = object.find("order"); order != object.end()) {
@@ -263,6 +271,9 @@ Result<Plan> from_json(std::string_view text) {
     return make_error(ErrorCode::kUnsupported, "plan: version {}, but this build reads version {}",
                       version, kPlanVersion);
   }
+  RETURN_IF_ERROR(no_other_fields(
+      root, "plan",
+      {"version", "model", "devices", "activations", "kv_type", "reason", "objective", "buckets"}));
   Plan plan;
   ASSIGN_OR_RETURN(const std::string model, string_field(root, "plan", "model"));
   size_t used = 0;

@@ -323,6 +323,44 @@ TEST_F(PlanTest, AnotherVersionIsUnsupported) {
   EXPECT_EQ(plan.error().code, ErrorCode::kUnsupported);
 }
 
+// A mistyped "chunk" must not be a placement for all chunks.
+TEST_F(PlanTest, UnknownFieldsAreRefusedWithTheirPlace) {
+  Plan full = sound();
+  full.buckets[0].order = {{Stage::kG1, 0, 1, 1, 2}};
+  full.buckets[0].placements.push_back(rich());
+  full.buckets[0].predicted = Prediction{};
+  full.buckets[0].predicted->devices = {{"cpu", 1, 2, 3}};
+  full.buckets[0].predicted->rejected = {{"alone", 1, 2, "slower"}};
+  const json root = json::parse(to_json(full));
+  ASSERT_TRUE(from_json(root.dump()).has_value());
+  int objects = 0;
+  const auto spoil = [&](const auto& self, const json::json_pointer& at) -> void {
+    const json& here = root.at(at);
+    if (here.is_object()) {
+      ++objects;
+      json spoilt = root;
+      spoilt[at / "chnk"] = 1;
+      const auto plan = from_json(spoilt.dump());
+      ASSERT_FALSE(plan.has_value()) << at;
+      EXPECT_EQ(plan.error().code, ErrorCode::kInvalidData);
+      EXPECT_SAYS(plan.error().message, " has an unknown field \"chnk\"");
+      if (!at.empty() && !at.back().empty() && std::isdigit(at.back()[0]) == 0) {
+        EXPECT_SAYS(plan.error().message, "." + at.back() + " has");
+      }
+    }
+    for (const auto& [key, value] : here.items()) {
+      if (!value.is_structured()) continue;
+      if (here.is_array()) {
+        self(self, at / static_cast<size_t>(std::stoul(key)));
+      } else {
+        self(self, at / key);
+      }
+    }
+  };
+  spoil(spoil, json::json_pointer(""));
+  EXPECT_GT(objects, 7);
+}
+
 TEST_F(PlanTest, AFieldThatStandsTwiceIsRefused) {
   std::string text = to_json(sound());
   ASSERT_TRUE(from_json(text).has_value());

@@ -36,6 +36,7 @@ Result<std::string> text(const json& object, const std::string& path, const char
 
 Result<DevicePrediction> device_from(const json& object, const std::string& path) {
   DevicePrediction device;
+  RETURN_IF_ERROR(no_other_fields(object, path, {"device", "busy_us", "weight_bytes", "mj"}));
   ASSIGN_OR_RETURN(const json* name, field(object, path, "device"));
   ASSIGN_OR_RETURN(device.device, name_from(*name, path + ".device"));
   ASSIGN_OR_RETURN(device.busy_us, amount(object, path, "busy_us"));
@@ -46,6 +47,7 @@ Result<DevicePrediction> device_from(const json& object, const std::string& path
 
 Result<Rejected> rejected_from(const json& object, const std::string& path) {
   Rejected one;
+  RETURN_IF_ERROR(no_other_fields(object, path, {"name", "why", "us", "mj"}));
   ASSIGN_OR_RETURN(one.name, text(object, path, "name"));
   ASSIGN_OR_RETURN(one.why, text(object, path, "why"));
   ASSIGN_OR_RETURN(one.us, optional_amount(object, path, "us"));
@@ -87,6 +89,8 @@ json to_json(const Prediction& prediction) {
 
 Result<Prediction> prediction_from(const json& object, const std::string& path) {
   Prediction prediction;
+  RETURN_IF_ERROR(
+      no_other_fields(object, path, {"us", "p90_us", "mj", "reason", "devices", "rejected"}));
   ASSIGN_OR_RETURN(prediction.us, amount(object, path, "us"));
   ASSIGN_OR_RETURN(prediction.p90_us, amount(object, path, "p90_us"));
   ASSIGN_OR_RETURN(prediction.mj, optional_amount(object, path, "mj"));
