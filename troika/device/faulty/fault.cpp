@@ -39,7 +39,8 @@ bool parse_number(std::string_view text, Number& number) {
 tl::unexpected<Error> bad_fault(std::string_view text, std::string_view what) {
   return make_error(ErrorCode::kInvalidArgument,
                     "fault \"{}\": {}; use open-fails, open-hangs, crash-on-open, wrong-values, "
-                    "nan@TASK, inf@TASK, hang@TASK, lost@TASK, oom, oom@BYTES or slow@FACTOR",
+                    "nan@TASK, inf@TASK, hang@TASK, lost@TASK, oom, oom@BYTES, slow@FACTOR or "
+                    "slow@FACTOR-TASK",
                     text, what);
 }
 
@@ -70,12 +71,18 @@ Result<Fault> parse_fault(std::string_view text) {
         return bad_fault(text, "needs a number of bytes, 1 or more");
       }
       break;
-    case Value::kFactor:
-      if (!parse_number(value, fault.factor) ||
+    case Value::kFactor: {
+      const size_t dash = std::min(value.find('-'), value.size());
+      if (!parse_number(value.substr(0, dash), fault.factor) ||
           !(fault.factor >= 1 && fault.factor <= kLargestFactor)) {
         return bad_fault(text, "needs a factor from 1 to 1000");
       }
+      if (dash < value.size() &&
+          (!parse_number(value.substr(dash + 1), fault.task) || fault.task < 1)) {
+        return bad_fault(text, "needs the number of a task, 1 or more, after the factor");
+      }
       break;
+    }
   }
   return fault;
 }

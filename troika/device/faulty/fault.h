@@ -20,13 +20,13 @@ enum class FaultKind {
   kHang,         // hang@TASK: that task never ends, whatever is asked of it
   kLost,         // lost@TASK: from that task on every call fails, as after a driver's crash
   kOutOfMemory,  // oom or oom@BYTES: no memory for weights, or only so much
-  kSlow,         // slow@FACTOR: takes so many times as long
+  kSlow,         // slow@FACTOR: takes so many times as long; slow@FACTOR-TASK: from that task on
 };
 
 struct Fault {
   FaultKind kind = FaultKind::kOpenFails;
   std::string text;   // as written: "nan@7"
-  int64_t task = 0;   // kNan, kInf, kHang, kLost
+  int64_t task = 0;   // kNan, kInf, kHang, kLost, kSlow
   int64_t bytes = 0;  // kOutOfMemory
   double factor = 1;  // kSlow
 };

@@ -24,6 +24,8 @@ TEST(ParseFault, ReadsEveryFault) {
   EXPECT_EQ(parse_fault("lost@3")->kind, FaultKind::kLost);
   EXPECT_EQ(parse_fault("oom@4096")->bytes, 4096);
   EXPECT_EQ(parse_fault("slow@2.5")->factor, 2.5);
+  EXPECT_EQ(parse_fault("slow@2.5-70")->factor, 2.5);
+  EXPECT_EQ(parse_fault("slow@2.5-70")->task, 70);
 }
 
 TEST(ParseFault, RefusesWhatIsNoneAndSaysWhatThereIs) {
@@ -53,6 +55,9 @@ TEST(ParseFault, RefusesWhatIsNoneAndSaysWhatThereIs) {
                            "slow@1001",
                            "slow@1e99",
                            "slow@2x",
+                           "slow@2-",
+                           "slow@2-0",
+                           "slow@2-1-3",
                            "explode"}) {
     const auto fault = parse_fault(text);
     ASSERT_FALSE(fault.has_value()) << text;

@@ -113,7 +113,9 @@ class FaultyDevice final : public Device {
     if (fault_.kind == FaultKind::kHang && task_ >= fault_.task) sleep_for_ever();
     const TimePoint begin = clock_.now();
     RETURN_IF_ERROR(wrapped_.run(*kernel.wrapped, bindings));
-    if (fault_.kind == FaultKind::kSlow) idle((clock_.now() - begin) * (fault_.factor - 1));
+    if (fault_.kind == FaultKind::kSlow && task_ >= fault_.task) {
+      idle((clock_.now() - begin) * (fault_.factor - 1));
+    }
     spoil(kernel.program, bindings);
     return check_finite(info_.name, kernel.program, bindings);
   }
