@@ -10,8 +10,7 @@ namespace {
 constexpr size_t kMaxFileBytes = size_t{1} << 20;
 
 Result<soc::Soc> read_soc(const std::string& name) {
-  const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
-  if (!is_path) return soc::find(name);
+  if (!is_file_name(name)) return soc::find(name);
   ASSIGN_OR_RETURN(const std::string text, read_text(name, kMaxFileBytes));
   return soc::from_json(text);
 }

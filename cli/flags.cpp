@@ -118,6 +118,17 @@ void Flags::output(const std::string& names, std::string& target, const std::str
   flags_.back()->file = Flag::File::kWritten;
 }
 
+void Flags::name_or_file(const std::string& names, std::string& target,
+                         const std::string& placeholder, const std::string& help) {
+  Flag& flag = add(names, Arity::kOne, placeholder, help, "");
+  flag.file = Flag::File::kRead;
+  flag.set = [&target, &flag](std::string_view, const std::string& value) -> Status {
+    target = value;
+    flag.path = is_file_name(value) ? value : "";
+    return {};
+  };
+}
+
 void Flags::texts(const std::string& names, std::vector<std::string>& target,
                   const std::string& placeholder, const std::string& help) {
   Flag& flag = add(names, Arity::kOne, placeholder, help, "");
@@ -305,6 +316,7 @@ Status Flags::check_files() const {
                         "{} and {} both {}; give a path for one of them", one.name(), other.name(),
                         both_read ? "read standard input" : "write to standard output");
     }
+    if (one.path.empty() || other.path.empty()) return {};
     const bool standard = one.path == kStandard || other.path == kStandard;
     if (standard || both_read || !is_same_file(one.path, other.path)) return {};
     return make_error(ErrorCode::kInvalidArgument,

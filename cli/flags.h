@@ -44,6 +44,9 @@ class Flags {
   // and standard input ("-") for two files that are read.
   void output(const std::string& names, std::string& target, const std::string& help,
               const std::string& env = "");
+  // A name, or a file that is read: with '/' in its path, or '.json' at its end.
+  void name_or_file(const std::string& names, std::string& target, const std::string& placeholder,
+                    const std::string& help);
   // May be given several times.
   void texts(const std::string& names, std::vector<std::string>& target,
              const std::string& placeholder, const std::string& help);

@@ -1,6 +1,7 @@
 #include "cli/machine_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/default_model.h"
 #include "cli/interrupt.h"
@@ -21,7 +22,6 @@ namespace {
 // Co-executing plans that are tried on the devices, for each number of rows.
 constexpr size_t kMostShared = 3;
 constexpr int64_t kDecodeSteps = 8;  // that are timed together
-constexpr Duration kTuneEach = std::chrono::seconds(8);
 
 // What a plan is made from.
 struct Basis {
@@ -138,41 +138,137 @@ std::string reason_of(const engine::StoredPlan& stored) {
   return all;
 }
 
-// Every bucket on the devices, the passes that take longest first.
-Status confirm(const MachineRequest& request, MachinePlan& plan, Console& console) {
-  EngineFlags flags = request.engine;
-  flags.tune = false;
-  ASSIGN_OR_RETURN(LoadedEngine loaded,
-                   load_engine_with(request.model, flags, plan.stored.plan, console));
-  engine::PlanTimer timer(*loaded.engine);
-  Progress progress(console, "confirming", true);
-  engine::TuneOptions options;
-  options.budget = kTuneEach;
-  for (size_t i = 0; i < plan.made.passes.size(); ++i) {
-    planner::PassPlan& pass = plan.made.passes[i];
-    engine::PlannedPass& stored = plan.stored.passes[i];
-    const int64_t context = loaded.engine->options().context;
-    if (stored.rows > context) continue;
+// The devices confirm a plan, or change it, within a budget.
+class Confirming {
+ public:
+  Confirming(const MachineRequest& request, MachinePlan& plan, engine::Engine& engine,
+             const planner::ModelRequest& model_request, Console& console)
+      : plan_(plan),
+        engine_(engine),
+        model_request_(model_request),
+        console_(console),
+        timer_(engine),
+        progress_(console, "confirming", true),
+        begin_(system_clock().now()),
+        budget_(std::chrono::seconds(request.engine.tune_seconds)) {
+    timer_.set_tick([this] { show(); });
+    timer_.set_deadline(begin_ + budget_);
+  }
+
+  Status run() {
+    std::vector<size_t> order;  // decode, then the longest passes first
+    for (size_t i = plan_.made.passes.size(); i-- > 0;) order.push_back(i);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](size_t i) { return plan_.stored.passes[i].rows == 1; });
+    for (size_t i = 0; i < order.size(); ++i) {
+      RETURN_IF_ERROR(pass(order[i], static_cast<int>(order.size() - i)));
+      if (interrupted()) break;
+    }
+    return {};
+  }
+
+ private:
+  // One of `passes` that are left.
+  Status pass(size_t index, int passes) {
+    engine::PlannedPass& stored = plan_.stored.passes[index];
+    const int64_t context = engine_.options().context;
+    if (stored.rows > context) return {};
     stored.depth = std::clamp<int64_t>(context - stored.rows - kDecodeSteps, 0, stored.depth);
+    const TimePoint now = system_clock().now();
+    const TimePoint end = begin_ + budget_;
+    engine::TuneOptions options;
+    options.budget = std::max(end - now, Duration::zero()) / passes;
+    timer_.forget();
     const auto measure = [&](const plan::RowsBucket& bucket) -> Result<double> {
-      if (interrupted()) {
-        return make_error(ErrorCode::kCancelled, "interrupted while plans were measured");
-      }
-      return timer.time(bucket, stored.rows, stored.depth);
+      show();
+      auto us = timer_.time(bucket, stored.rows, stored.depth);
+      // A device that was waited for when Ctrl-C came may count as lost.
+      if (!us && interrupted()) return make_error(ErrorCode::kCancelled, "interrupted");
+      return us;
     };
     ASSIGN_OR_RETURN(const engine::TunedPass tuned,
-                     engine::tune_pass(engine::choices_of(pass, kMostShared), measure, options));
+                     engine::tune_pass(engine::choices_of(plan_.made.passes[index], kMostShared),
+                                       measure, options));
+    take(index, tuned);
+    console_.note(fmt::format("{} rows: {}: {}", stored.rows, stored.name, stored.reason));
+    return {};
+  }
+
+  void take(size_t index, const engine::TunedPass& tuned) {
+    planner::PassPlan& pass = plan_.made.passes[index];
+    engine::PlannedPass& stored = plan_.stored.passes[index];
     stored.name = pass.name = tuned.chosen.name;
+    if (!tuned.confirmed) {
+      stored.reason = pass.reason += "; not confirmed on the devices";
+      return;
+    }
     stored.reason = pass.reason = tuned.reason;
     stored.measured_us = tuned.measured_us;
     stored.best_single = pass.best_single = tuned.best_single;
     stored.best_single_us = pass.best_single_us = tuned.best_single_us;
-    pass.bucket = plan.stored.plan.buckets[i] = tuned.chosen.bucket;
+    pass.bucket = plan_.stored.plan.buckets[index] = tuned.chosen.bucket;
     pass.co_executes = !tuned.chosen.single;
-    console.note(fmt::format("{} rows: {}: {}", stored.rows, stored.name, stored.reason));
-    progress.update(i + 1, plan.made.passes.size());
+    planner::PassRequest request = model_request_.pass;
+    request.rows = stored.rows;
+    request.depth = stored.depth;
+    if (auto forecast = planner::evaluate(engine_.graph(), *plan_.cost, pass.bucket, request)) {
+      stored.predicted_us = forecast->us;
+      pass.forecast = *std::move(forecast);
+    }
+    plan_.stored.confirmed = true;
   }
-  plan.stored.confirmed = true;
+
+  void show() {
+    const auto part = [](Duration time) { return static_cast<uint64_t>(to_us(time)); };
+    progress_.update(std::min(part(system_clock().now() - begin_), part(budget_)), part(budget_));
+  }
+
+  MachinePlan& plan_;
+  engine::Engine& engine_;
+  const planner::ModelRequest& model_request_;
+  Console& console_;
+  engine::PlanTimer timer_;
+  Progress progress_;
+  TimePoint begin_;
+  Duration budget_;
+};
+
+size_t confirmed_passes(const engine::StoredPlan& stored) {
+  return static_cast<size_t>(std::count_if(stored.passes.begin(), stored.passes.end(),
+                                           [](const auto& p) { return p.measured_us > 0; }));
+}
+
+// Candidates have executors of their own; the engine's only fills the cache, and need not compile
+// what is planned.
+plan::Plan cheap_plan(const MachinePlan& plan) {
+  plan::Plan cheap = plan.stored.plan;
+  const planner::PassPlan& longest = plan.made.passes.back();
+  for (const planner::PassAlternative& other : longest.alternatives) {
+    if (other.name == longest.best_single && std::isfinite(other.predicted_us)) {
+      cheap.buckets = {other.bucket};
+    }
+  }
+  return cheap;
+}
+
+// Every bucket on the devices. What is known when the budget is spent, or on Ctrl-C, stays.
+Status confirm(const MachineRequest& request, const planner::ModelRequest& model_request,
+               MachinePlan& plan, Console& console) {
+  EngineFlags flags = request.engine;
+  flags.tune = false;
+  plan::Plan whole = cheap_plan(plan);
+  const size_t passes = plan.made.passes.size();
+  console.hint(
+      fmt::format("tuning: {} passes on the devices, in up to {} s; Ctrl-C keeps what is "
+                  "known by then",
+                  passes, request.engine.tune_seconds));
+  const TimePoint begin = system_clock().now();
+  ASSIGN_OR_RETURN(LoadedEngine loaded,
+                   load_engine_with(request.model, flags, std::move(whole), console));
+  RETURN_IF_ERROR(Confirming(request, plan, *loaded.engine, model_request, console).run());
+  console.hint(fmt::format("tuned in {:.0f} s of {}: {} of {} passes are confirmed",
+                           to_seconds(system_clock().now() - begin), request.engine.tune_seconds,
+                           confirmed_passes(plan.stored), passes));
   return {};
 }
 
@@ -185,22 +281,30 @@ Result<MachinePlan> plan_machine(const MachineRequest& request, Console& console
     strategy.grid_one_row = strategy.grid;
   }
   MachinePlan plan;
+  planner::ModelRequest model_request;
   {
     ASSIGN_OR_RETURN(const model::Model model, model_for(request, console));
     ASSIGN_OR_RETURN(const graph::Graph graph, graph::build(model));
     ASSIGN_OR_RETURN(const Basis basis, find_basis(request, graph, console));
     ASSIGN_OR_RETURN(cost::ProfiledCost cost, cost::ProfiledCost::create(basis.profile));
     plan.cost = std::make_shared<const cost::ProfiledCost>(std::move(cost));
-    ASSIGN_OR_RETURN(plan.made,
-                     planner::plan_model(graph, *plan.cost, strategy,
-                                         engine::request_for(request.planning, basis.infos)));
+    model_request = engine::request_for(request.planning, basis.infos);
+    ASSIGN_OR_RETURN(plan.made, planner::plan_model(graph, *plan.cost, strategy, model_request));
     engine::name_devices(plan.made.plan, plan.cost->devices());
     plan.stored = stored_of(request, basis.profile, plan.made);
   }  // the devices' cores are free again
-  if (request.tune) RETURN_IF_ERROR(confirm(request, plan, console));
+  if (request.tune) {
+    const Status confirmed = confirm(request, model_request, plan, console);
+    if (!confirmed && !interrupted()) return tl::unexpected<Error>(confirmed.error());
+  }
   plan.stored.plan.reason = reason_of(plan.stored);
   const Status saved = engine::PlanStore(request.engine.cache()).save(plan.stored);
   if (!saved) console.warn(saved.error().message);
+  if (request.tune && interrupted()) {
+    return make_error(ErrorCode::kCancelled, "interrupted: {} of {} passes are confirmed{}",
+                      confirmed_passes(plan.stored), plan.stored.passes.size(),
+                      request.engine.cache().empty() || !saved ? "" : ", and the plan is kept");
+  }
   return plan;
 }
 

@@ -31,7 +31,7 @@ struct MachinePlan {
 };
 
 // Keeps the plan unless --no-cache. Without `tune`: kNotFound, saying what to do, where there is no
-// profile. kCancelled on Ctrl-C.
+// profile. kCancelled on Ctrl-C; then what was confirmed before is kept.
 Result<MachinePlan> plan_machine(const MachineRequest& request, Console& console);
 
 }  // namespace troika::cli

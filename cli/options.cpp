@@ -48,6 +48,7 @@ void EngineFlags::declare_devices(Flags& flags) {
       "--tune", tune,
       "Measure the devices, plan, and confirm the plan by alternating runs before anything "
       "else; later runs use it");
+  declare_tune_budget(flags);
   flags.toggle("--no-guard", no_guard,
                "Every device takes part: at least a tenth of each product that is cut");
   flags.choice("--sync", sync, {"blocking", "predict", "queue"},
@@ -65,6 +66,11 @@ void EngineFlags::declare_devices(Flags& flags) {
   using enum Flags::Arity;
   flags.ignored("--n-gpu-layers,--gpu-layers", kOne, "devices are named by --device");
   flags.ignored("--flash-attn", kOptional, "attention never stores its scores");
+}
+
+void EngineFlags::declare_tune_budget(Flags& flags) {
+  flags.integer("--tune-budget", tune_seconds, {1, 86400},
+                "Seconds in which --tune confirms the plan, compiling included (default: 180)");
 }
 
 void EngineFlags::declare(Flags& flags) {

@@ -33,6 +33,7 @@ struct EngineFlags {
   std::string plan_path;
   std::string split;
   bool tune = false;
+  int64_t tune_seconds = 180;  // for confirming a plan on the devices
   bool no_guard = false;
   std::string activations = "f32";
   bool no_cache = false;
@@ -42,6 +43,7 @@ struct EngineFlags {
   void declare(Flags& flags);
   // The same without -c, -b, -t, ... that `bench` takes as lists.
   void declare_devices(Flags& flags);
+  void declare_tune_budget(Flags& flags);
   // For devices that are tried before they are opened.
   device::OpenOptions open_options() const;
   // Where what is learnt is kept; empty: nowhere.

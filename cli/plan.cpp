@@ -29,14 +29,16 @@ class Plan final : public Verb {
  public:
   void declare(Flags& flags) override {
     flags.begin_group("Chip");
-    flags.text("--soc", soc_, "NAME",
-               "A described chip, by name or as a file with '/' in its path or '.json' at its end");
+    flags.name_or_file(
+        "--soc", soc_, "NAME",
+        "A described chip, by name or as a file with '/' in its path or '.json' at its end");
     flags.begin_group("This machine, instead of a described chip");
     flags.text("--device", engine_.devices, "LIST",
                "Devices of which a profile is kept (see 'troika profile'): cpu@0,openvino@1");
     flags.file("--profile", profile_, "A profile to plan from instead");
     flags.toggle("--tune", tune_,
                  "Measure what is not known, and confirm the best plans by alternating runs");
+    engine_.declare_tune_budget(flags);
     flags.integer("-t,--threads", engine_.threads, kThreadRange,
                   "Cores of all devices together (default: every core)");
     flags.choice("--cache-type-k", engine_.key_type, {"f32", "f16"}, "KV cache (default: f32)");
@@ -55,6 +57,8 @@ class Plan final : public Verb {
     flags.text("--grid", grid_, "1/N", "Shares are multiples of this (default: the strategy's)");
     flags.begin_group("Output");
     flags.toggle("--json", json_, "Print one JSON object");
+    flags.toggle("--schema", schema_,
+                 "Print the JSON schema of the plans that are kept, and plan nothing");
     flags.set_examples(
         "  troika plan --soc snapdragon-8-gen-3 --weight 4096x14336 --tokens 256\n"
         "  troika plan --soc snapdragon-8-gen-3 --weight 4096x4096 --tokens 1 "
@@ -65,6 +69,7 @@ class Plan final : public Verb {
   }
 
   Status run(Console& console) override {
+    if (schema_) return console.print(engine::stored_plan_schema() + "\n");
     if (!engine_.devices.empty() || !profile_.empty()) return plan_here(console);
     if (tune_) {
       return make_error(ErrorCode::kInvalidArgument,
@@ -140,6 +145,7 @@ class Plan final : public Verb {
   std::string strategy_ = "troika";
   std::string grid_;
   bool json_ = false;
+  bool schema_ = false;
 };
 
 }  // namespace

@@ -29,6 +29,17 @@ Result<model::Model> model_of(const std::string& shape, const std::string& type,
   return model::outline_model(options);
 }
 
+// A meter of this machine shows what all devices draw together, if there is one.
+Status check_machine_objective(const std::string& text) {
+  ASSIGN_OR_RETURN(const planner::Objective objective, planner::objective_from(text));
+  if (!objective.needs_power()) return {};
+  return make_error(ErrorCode::kUnsupported,
+                    "--objective {} needs what each device draws by itself, which profiles do not "
+                    "hold; on this machine the time of each pass can be planned for: latency, ttft "
+                    "or tpot; energy on a described chip, with --soc",
+                    planner::to_string(objective));
+}
+
 Status write_file(const std::string& path, const std::string& text) {
   ASSIGN_OR_RETURN(model::OutputFile file, model::OutputFile::create(path));
   RETURN_IF_ERROR(file.write(std::as_bytes(std::span(text))));
@@ -79,6 +90,7 @@ Status ModelPlanFlags::run_here(Console& console, MachineRequest machine,
     return make_error(ErrorCode::kInvalidArgument,
                       "--weight-bits, --activation-bits and --ablation are for a described chip");
   }
+  RETURN_IF_ERROR(check_machine_objective(objective_));
   machine.model.path = model_;
   machine.strategy = strategy;
   machine.grid = grid;

@@ -28,9 +28,9 @@ class ProfileVerb final : public Verb {
     flags.begin_group("Output");
     flags.toggle("--show", show_, "Print the profile's tables");
     flags.toggle("--json", json_, "Print the profile itself");
-    flags.file("--html", html_, "Write a page with charts of it, that needs nothing else");
+    flags.output("--html", html_, "Write a page with charts of it, that needs nothing else");
     flags.toggle("--schema", schema_, "Print the JSON schema of profiles, and measure nothing");
-    flags.file("-o,--output", output_, "Write the profile to a file");
+    flags.output("-o,--output", output_, "Write the profile to a file");
     flags.set_examples(
         "  troika profile --device cpu@0,openvino@1\n"
         "  troika profile --device cpu@0,openvino@1 --show --html profile.html\n"

@@ -15,8 +15,9 @@ class Simulate final : public Verb {
  public:
   void declare(Flags& flags) override {
     flags.begin_group("Chip and model");
-    flags.text("--soc", soc_, "NAME",
-               "A described chip, by name or as a file with '/' in its path or '.json' at its end");
+    flags.name_or_file(
+        "--soc", soc_, "NAME",
+        "A described chip, by name or as a file with '/' in its path or '.json' at its end");
     flags.text("--stack", stack_, "NAME", "Which of the chip's software (default: default)");
     flags.text("--shape", shape_, "SHAPE",
                "A model by name, or hidden,layers,heads,kv_heads,ffn,vocab; names: " +

@@ -147,6 +147,10 @@ Result<std::string> read_text(const std::string& path, size_t max_bytes,
   return text;
 }
 
+bool is_file_name(std::string_view name) {
+  return name.find('/') != std::string_view::npos || name.ends_with(".json");
+}
+
 std::string nearest(std::string_view typed, const std::vector<std::string>& names) {
   std::string best;
   size_t best_distance = std::max<size_t>(1, std::min<size_t>(3, typed.size() / 3)) + 1;

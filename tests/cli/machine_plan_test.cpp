@@ -1,6 +1,7 @@
 // Plans for this machine's devices: made from a stored profile, kept, used, and refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,8 @@ using ::testing::Not;
 constexpr int kUsage = 2;
 constexpr int kNotFound = 3;
 constexpr int kInvalidData = 4;
+constexpr int kUnsupported = 5;
+constexpr int kCancelled = 11;
 constexpr const char* kDevices = "cpu@0,systolic@0";
 
 class MachinePlan : public ::testing::Test {
@@ -104,17 +107,55 @@ TEST_F(MachinePlan, TunesOnTheDevicesAndKeepsThat) {
   }
 }
 
+// Profiling takes its time first; a second is too little for all passes of an engine that compiles.
+TEST_F(MachinePlan, TuningEndsWithinItsBudget) {
+  const Outcome tuned = answer({"--tune", "--tune-budget", "1"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_THAT(tuned.err, HasSubstr("in up to 1 s; Ctrl-C keeps what is known by then"));
+  EXPECT_THAT(tuned.err, HasSubstr(" passes are confirmed"));
+  EXPECT_FALSE(only_file("plans").empty());
+  expect_error(answer({"--tune", "--tune-budget", "0"}), kUsage, "--tune-budget");
+}
+
+TEST_F(MachinePlan, AnInterruptedTuningKeepsWhatIsThere) {
+  ASSERT_EQ(troika({"profile", "-m", tiny_model(), "--device", kDevices}).exit_code, 0);
+  Command command;
+  command.arguments = {"plan", "-m",       tiny_model(), "-p",     "32", "--budget",
+                       "20",   "--device", kDevices,     "--tune", "-v"};
+  command.environment["TROIKA_CACHE"] = cache_;
+  bool sent = false;
+  command.watch = [&](pid_t pid, const Outcome& so_far) {
+    if (sent || so_far.err.find("Ctrl-C keeps what is known") == std::string::npos) return;
+    sent = true;
+    kill(pid, SIGINT);
+  };
+  const Outcome interrupted = run(command);
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(interrupted.exit_code, kCancelled) << interrupted.err;
+  EXPECT_THAT(interrupted.err, HasSubstr("passes are confirmed, and the plan is kept"));
+  EXPECT_THAT(answer().err, HasSubstr("plan: stored, "));
+}
+
 TEST_F(MachinePlan, WhatCannotBeMeantIsAnError) {
   expect_error(plan({"--tune"}), kUsage, "give --device LIST");
   expect_error(troika({"plan", "--device", kDevices, "--soc", "core-ultra-5-125h"}), kUsage,
                "--soc is for a described chip");
   expect_error(troika({"plan", "--device", kDevices, "--shape", "llama-3-8b"}), kUsage,
                "give -m FILE");
+  expect_error(plan({"--device", kDevices, "--objective", "power-cap=5"}), kUnsupported,
+               "--objective power-cap=5 needs what each device draws by itself");
+  expect_error(plan({"--device", kDevices, "--objective", "speed"}), kUsage, "objective 'speed'");
   expect_error(answer({"--tune", "--split", "paired"}), kUsage, "--tune finds out who computes");
   expect_error(plan({"--profile", "/nonexistent"}), kNotFound, "/nonexistent");
   const std::string file = scratch_folder() + "/hand.json";
   std::ofstream(file) << "{\"version\": 1, \"build\": \"x\", \"time\": -1}";
   expect_error(plan({"--profile", file}), kInvalidData, "profile.time is -1");
+}
+
+TEST_F(MachinePlan, TheSchemaOfWhatIsKeptIsPrinted) {
+  const json schema = expect_json(plan({"--schema"}));
+  EXPECT_EQ(schema["properties"]["version"]["const"], 1);
+  EXPECT_EQ(schema["properties"]["plan"]["$ref"], "plan.schema.json");
 }
 
 TEST_F(MachinePlan, BecomesADescription) {

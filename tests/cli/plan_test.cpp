@@ -72,6 +72,11 @@ TEST(Plan, ReadsADescriptionOfOnesOwn) {
   std::ofstream(file) << chip;
   const auto arguments = plan({"--soc", file, "--weight", "64x64", "--json"});
   EXPECT_EQ(expect_json(troika_run(arguments))["soc"], "mine");
+  // It is not written over.
+  for (const char* const flag : {"-o", "--html"}) {
+    expect_error(troika_run({"plan", "--soc", file, "--shape", "llama-3.2-1b", flag, file}), kUsage,
+                 "name the same file");
+  }
   chip["units"][1]["bandwidth"].erase("unit");
   std::ofstream(file) << chip;
   expect_error(troika_run(arguments), kInvalidData, "soc.units[1].bandwidth.unit is missing");

@@ -106,6 +106,9 @@ TEST(Profile, OfOtherHandsIsRefusedInOneLine) {
   refused("{\"version\": 1}", "profile.build is missing");
   refused(std::string(100, '['), "nested deeper");
   expect_error(troika_run({"profile", "--kv", file}), kUsage, "--kv");
+  for (const char* const flag : {"-o", "--html"}) {
+    expect_error(troika_run({"profile", file, flag, file}), kUsage, "name the same file");
+  }
 }
 
 TEST(Profile, PrintsTheSchemaOfItsFiles) {

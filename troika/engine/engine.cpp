@@ -120,6 +120,8 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineO
   s.options.batch_rows =
       std::min(s.options.batch_rows, s.options.context * s.options.max_sequences);
   s.options.max_logit_rows = std::min(s.options.max_logit_rows, s.options.batch_rows);
+  s.wanted_batch_rows = s.options.batch_rows;
+  s.wanted_logit_rows = s.options.max_logit_rows;
 
   ASSIGN_OR_RETURN(s.graph, graph::build(s.model));
   RETURN_IF_ERROR(check_plan(s.options, s.graph));

@@ -26,6 +26,9 @@ struct Engine::State {
 
   model::Model model;
   EngineOptions options;
+  // As asked for; a plan may allow fewer while it is used.
+  int64_t wanted_batch_rows = 0;
+  int64_t wanted_logit_rows = 0;
   graph::Graph graph;
   device::SharedPool pool;
   std::vector<std::unique_ptr<device::Device>> devices;

@@ -8,7 +8,7 @@ namespace troika::engine {
 namespace {
 
 // Each has activations of its own.
-constexpr size_t kMostCandidates = 12;
+constexpr size_t kMostCandidates = 8;
 // One step of decode is short: so many are timed together.
 constexpr int64_t kSteps = 6;
 
@@ -38,13 +38,26 @@ Result<PlanTimer::Candidate*> PlanTimer::candidate_for(const plan::RowsBucket& b
   runtime::ExecutorOptions options;
   options.sync = state_.options.sync;
   options.patience = state_.options.patience;
-  options.cancelled = state_.options.cancelled;
-  ASSIGN_OR_RETURN(auto executor, runtime::Executor::create(state_.graph, plan, state_.devices,
-                                                            state_.pool, *state_.cache, options));
-  RETURN_IF_ERROR(executor->prepare(rows));
-  candidates_.push_front({std::move(text), std::move(executor), false});
+  // A deadline ends compiling, but no pass: a device whose pass is cancelled counts as hanging.
+  options.cancelled = [this] {
+    if (compiling_ && tick_) tick_();
+    return cancelled() || (compiling_ && is_late());
+  };
+  compiling_ = true;
+  auto executor = runtime::Executor::create(state_.graph, plan, state_.devices, state_.pool,
+                                            *state_.cache, options);
+  Status prepared;
+  if (executor) prepared = (*executor)->prepare(rows);
+  compiling_ = false;
+  if (!executor) return tl::unexpected<Error>(executor.error());
+  RETURN_IF_ERROR(prepared);
+  candidates_.push_front({std::move(text), std::move(*executor), false});
   return &candidates_.front();
 }
+
+bool PlanTimer::cancelled() const { return state_.options.cancelled && state_.options.cancelled(); }
+
+bool PlanTimer::is_late() const { return deadline_ && state_.clock.now() >= *deadline_; }
 
 // The engine's own plan fills the cache.
 Status PlanTimer::bring_to(int64_t rows, int64_t depth) {
@@ -77,9 +90,9 @@ Result<double> PlanTimer::run(runtime::Executor& executor, int64_t rows, int64_t
 }
 
 Result<double> PlanTimer::time(const plan::RowsBucket& bucket, int64_t rows, int64_t depth) {
-  if (state_.options.cancelled && state_.options.cancelled()) {
+  if (cancelled())
     return make_error(ErrorCode::kCancelled, "interrupted while plans were measured");
-  }
+  if (is_late()) return make_error(ErrorCode::kCancelled, "the time for measuring plans is spent");
   ASSIGN_OR_RETURN(Candidate* const candidate, candidate_for(bucket, rows));
   if (!candidate->warm) RETURN_IF_ERROR(run(*candidate->executor, rows, depth));
   candidate->warm = true;

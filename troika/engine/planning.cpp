@@ -89,6 +89,8 @@ Result<plan::Plan> Engine::State::make_plan() {
   seen.clear();
   seen_times.clear();
   shares_by_rates = false;
+  options.batch_rows = wanted_batch_rows;
+  options.max_logit_rows = wanted_logit_rows;
   if (!options.plan && predictions) return predictions->plan;
   if (!options.plan) {
     if (auto stored = find_stored_plan()) return *std::move(stored);

@@ -11,7 +11,8 @@
 namespace troika::engine {
 namespace {
 
-constexpr Duration kEnough = std::chrono::milliseconds(100);
+constexpr Duration kEnough = std::chrono::milliseconds(250);
+constexpr int kDisturbedPart = 4;
 constexpr double kDrift = 1.3;
 // A plan that is made between answers must be found soon.
 constexpr int64_t kQuickEvaluations = 60;
@@ -22,21 +23,28 @@ constexpr double kMostFactor = 100;
 constexpr int64_t kTryAgainAfter = 8;
 constexpr int64_t kRows[] = {1, 16, 64, 256, 512, 1024, 2048, 4096};
 
-double pass_us(const graph::Graph& graph, const cost::CostModel& cost,
-               const plan::RowsBucket* bucket, planner::PassRequest request) {
-  if (bucket == nullptr) return 0;
-  request.rows = std::min(request.rows, bucket->max_rows);
-  const auto forecast = planner::evaluate(graph, cost, *bucket, request);
-  return forecast ? forecast->us : 0;
+std::string origin_of(const StoredPlan& stored) {
+  if (!stored.confirmed) return "made from a profile";
+  const auto measured = std::count_if(stored.passes.begin(), stored.passes.end(),
+                                      [](const PlannedPass& pass) { return pass.measured_us > 0; });
+  if (measured == std::ssize(stored.passes)) return "confirmed on the devices";
+  return fmt::format("{} of {} passes confirmed on the devices", measured, stored.passes.size());
 }
 
 }  // namespace
 
+void SeenTime::add(Duration predicted_time, Duration took_time, bool disturbed) {
+  const int part = disturbed ? kDisturbedPart : 1;
+  predicted += predicted_time / part;
+  took += took_time / part;
+}
+
+bool SeenTime::is_enough() const { return predicted > Duration::zero() && took >= kEnough; }
+
 std::optional<std::vector<double>> drifted(std::span<const SeenTime> seen) {
   std::vector<double> factors;
   for (const SeenTime& one : seen) {
-    const bool enough = one.predicted > Duration::zero() && one.took >= kEnough;
-    factors.push_back(enough ? to_us(one.took) / to_us(one.predicted) : 1);
+    factors.push_back(one.is_enough() ? to_us(one.took) / to_us(one.predicted) : 1);
   }
   if (factors.empty()) return std::nullopt;
   const auto [least, most] = std::minmax_element(factors.begin(), factors.end());
@@ -83,22 +91,36 @@ std::vector<double> Predictions::task_us(const graph::Graph& graph, const plan::
   return us;
 }
 
-Result<plan::Plan> Predictions::corrected(const graph::Graph& graph) const {
+double Predictions::pass_us(const graph::Graph& graph, const plan::RowsBucket& bucket) const {
+  planner::PassRequest pass = request.pass;
+  pass.rows = bucket.max_rows;
+  pass.depth = pass.rows == 1 ? request.decode_depth : 0;
+  const auto forecast = planner::evaluate(graph, cost::ScaledCost(*cost, factors), bucket, pass);
+  return forecast ? forecast->us : 0;
+}
+
+Result<Correction> Predictions::corrected(const graph::Graph& graph) const {
   ASSIGN_OR_RETURN(const planner::Strategy wanted, planner::strategy_from(strategy));
   planner::ModelRequest quick = request;
   quick.pass.budget.evaluations = kQuickEvaluations;
+  quick.rows.clear();
+  for (const plan::RowsBucket& bucket : plan.buckets) quick.rows.push_back(bucket.max_rows);
+  quick.max_rows = plan.buckets.back().max_rows;
   ASSIGN_OR_RETURN(planner::ModelPlan made,
                    planner::plan_model(graph, cost::ScaledCost(*cost, factors), wanted, quick));
-  made.plan.activations = plan.activations;
-  name_devices(made.plan, cost->devices());
-  return std::move(made.plan);
-}
-
-double Predictions::decode_us(const graph::Graph& graph, const plan::Plan& of) const {
-  planner::PassRequest pass = request.pass;
-  pass.rows = 1;
-  pass.depth = request.decode_depth;
-  return pass_us(graph, cost::ScaledCost(*cost, factors), of.bucket(1), pass);
+  Correction correction{plan, {}};
+  for (size_t i = 0; i < plan.buckets.size() && i < made.plan.buckets.size(); ++i) {
+    plan::RowsBucket& bucket = correction.plan.buckets[i];
+    const double before = pass_us(graph, bucket);
+    const double after = pass_us(graph, made.plan.buckets[i]);
+    if (!(after > 0 && after < before * (1 - kWorthwhile))) continue;
+    correction.gains.push_back(
+        fmt::format("{} in {:.2f} ms instead of {:.2f} ms",
+                    bucket.max_rows == 1 ? "a token" : fmt::format("{} rows", bucket.max_rows),
+                    after * 1e-3, before * 1e-3));
+    bucket = std::move(made.plan.buckets[i]);
+  }
+  return correction;
 }
 
 std::optional<plan::Plan> Engine::State::find_stored_plan() {
@@ -135,9 +157,7 @@ std::optional<plan::Plan> Engine::State::find_stored_plan() {
     }
     return std::nullopt;
   }
-  tell(fmt::format("plan: stored, {}; {}",
-                   stored->confirmed ? "confirmed on the devices" : "made from a profile",
-                   kept.reason));
+  tell(fmt::format("plan: stored, {}; {}", origin_of(*stored), kept.reason));
   keep_predictions(*stored, here);
   return std::move(kept);
 }
@@ -179,8 +199,11 @@ Status Engine::State::correct_plan() {
     lines.push_back(fmt::format("{} is tried again", devices[i]->info().name));
   }
   const auto drift = drifted(all);
+  // Old answers must not hide what the next one shows.
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (drift || all[i].is_enough()) seen_times[devices[i]->info().name] = {};
+  }
   if (!drift && !again) return {};
-  seen_times.clear();
   if (drift) {
     for (size_t i = 0; i < all.size(); ++i) {
       known.factors[i] = std::clamp(known.factors[i] * (*drift)[i], kLeastFactor, kMostFactor);
@@ -189,20 +212,17 @@ Status Engine::State::correct_plan() {
                                   devices[i]->info().name, (*drift)[i]));
     }
   }
-  ASSIGN_OR_RETURN(plan::Plan better, known.corrected(graph));
-  const double before = known.decode_us(graph, known.plan);
-  const double after = known.decode_us(graph, better);
-  const std::string seen_text = fmt::format("{}", fmt::join(lines, ", "));
-  if (!again && !(after < before * (1 - kWorthwhile))) {
+  const std::string why = fmt::format("{}", fmt::join(lines, ", "));
+  ASSIGN_OR_RETURN(Correction better, known.corrected(graph));
+  if (better.gains.empty()) {
     // The shares stay; what is predicted follows what was seen.
-    if (options.note) options.note("plan: kept, though " + seen_text);
-    retire_executor();
-    return make_executor();
+    if (options.note) options.note("plan: kept, though " + why);
+    executor->forget_predictions();
+    return {};
   }
-  known.plan = std::move(better);
+  known.plan = std::move(better.plan);
   if (options.tell) {
-    options.tell(fmt::format("plan: corrected, for {}: a token in {:.2f} ms instead of {:.2f} ms",
-                             seen_text, after * 1e-3, before * 1e-3));
+    options.tell(fmt::format("plan: corrected, for {}: {}", why, fmt::join(better.gains, ", ")));
   }
   retire_executor();
   return make_executor();

@@ -3,14 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "troika/base/cache_file.h"
 #include "troika/engine/engine.h"
 #include "troika/engine/stored_plan.h"
 #include "troika/model/testing/tiny_model.h"
+#include "troika/plan/default_plan.h"
 #include "troika/profile/measure/profiler.h"
 #include "troika/profile/record/profile_store.h"
 
@@ -62,26 +65,37 @@ class StoredPlanTest : public ::testing::Test {
     return made ? std::move(*made) : nullptr;
   }
 
-  // Keeps a profile in which the software NPU is `times` as fast as it is, and a plan by it.
-  void keep(double times) {
-    const auto one = engine();
-    ASSERT_TRUE(one);
+  // What a quick look at the devices says.
+  static profile::Profile measured(const Engine& engine) {
     profile::ProfilerOptions quick;
     quick.max_rows = 16;
     quick.depths = {0, 32};
     quick.repeats.most = 5;
     quick.repeats.budget = 2ms;
     profile::Profile profile =
-        profile::empty_profile(one->graph(), one->devices(), device::KvType::kF32, "test");
-    const Status done = profile::measure_profile(one->graph(), one->devices(), quick, profile);
-    ASSERT_TRUE(done.has_value()) << done.error().message;
-    profile::DeviceProfile& npu = profile.devices[1];
-    for (auto& point : npu.products) point.time.median_us /= times;
-    for (auto& point : npu.attention) point.time.median_us /= times;
-    for (auto& point : npu.elementwise) point.time.median_us /= times;
-    npu.layers.clear();
-    ASSERT_TRUE(profile::ProfileStore(folder_).save(profile).has_value());
+        profile::empty_profile(engine.graph(), engine.devices(), device::KvType::kF32, "test");
+    const Status done = profile::measure_profile(engine.graph(), engine.devices(), quick, profile);
+    EXPECT_TRUE(done.has_value()) << done.error().message;
+    return profile;
+  }
 
+  void keep(const profile::Profile& profile, plan::Plan plan) const {
+    ASSERT_TRUE(profile::ProfileStore(folder_).save(profile).has_value());
+    StoredPlan stored;
+    stored.time = seconds_since_1970();
+    stored.strategy = std::string("troika");
+    stored.of = profile::without_points(profile);
+    stored.plan = std::move(plan);
+    stored.plan.reason = std::string("by a profile");
+    stored.passes.resize(stored.plan.buckets.size());
+    ASSERT_TRUE(PlanStore(folder_).save(stored).has_value());
+  }
+
+  // Keeps a profile, and a plan by it.
+  void keep_planned() {
+    const auto one = engine();
+    ASSERT_TRUE(one);
+    const profile::Profile profile = measured(*one);
     auto cost = cost::ProfiledCost::create(profile);
     ASSERT_TRUE(cost.has_value());
     std::vector<device::DeviceInfo> infos;
@@ -93,15 +107,44 @@ class StoredPlanTest : public ::testing::Test {
     auto made = planner::plan_model(one->graph(), *cost, *planner::strategy_from("troika"),
                                     request_for(machine, infos));
     ASSERT_TRUE(made.has_value()) << made.error().message;
-    StoredPlan stored;
-    stored.time = seconds_since_1970();
-    stored.strategy = std::string("troika");
-    stored.of = profile::without_points(profile);
-    stored.plan = made->plan;
-    name_devices(stored.plan, cost->devices());
-    stored.plan.reason = std::string("by a profile");
-    stored.passes.resize(stored.plan.buckets.size());
-    ASSERT_TRUE(PlanStore(folder_).save(stored).has_value());
+    name_devices(made->plan, cost->devices());
+    keep(profile, made->plan);
+  }
+
+  // Keeps a profile of `healthy` devices under the name of `options_.devices`, which slow down
+  // later, and a plan in which all share alike.
+  void keep_shared(const std::string& healthy) {
+    const std::string devices = std::exchange(options_.devices, healthy);
+    profile::Profile profile;
+    {
+      const auto one = engine();
+      ASSERT_TRUE(one);
+      profile = measured(*one);
+    }
+    options_.devices = devices;
+    const auto one = engine();
+    ASSERT_TRUE(one);
+    const profile::Profile own =
+        profile::empty_profile(one->graph(), one->devices(), device::KvType::kF32, "test");
+    std::vector<device::DeviceInfo> infos;
+    for (size_t i = 0; i < own.devices.size(); ++i) {
+      infos.push_back(one->devices()[i]->info());
+      profile::DeviceProfile& device = profile.devices[i];
+      for (profile::PairProfile& pair : profile.pairs) {
+        if (pair.first == device.name) pair.first = own.devices[i].name;
+        if (pair.second == device.name) pair.second = own.devices[i].name;
+      }
+      device.name = own.devices[i].name;
+      device.version = own.devices[i].version;
+      device.facts = own.devices[i].facts;
+    }
+    plan::DefaultPlanOptions shared;
+    shared.max_rows = 16;
+    shared.split = *plan::parse_split("decode=paired:1/1,prefill=paired:1/1", infos.size());
+    const std::vector<plan::DeviceRates> rates(infos.size(), {1, 1});
+    plan::Plan plan = plan::default_plan(one->graph(), infos, rates, shared);
+    plan.activations = std::string("f32");
+    keep(profile, std::move(plan));
   }
 
   std::string folder_ = (std::filesystem::temp_directory_path() / "troika-drift-XXXXXX").string();
@@ -112,7 +155,7 @@ class StoredPlanTest : public ::testing::Test {
 };
 
 TEST_F(StoredPlanTest, IsUsedAndSaidAndItsTasksArePredicted) {
-  keep(1);
+  keep_planned();
   options_.trace = true;
   const auto one = engine();
   ASSERT_TRUE(one);
@@ -124,7 +167,7 @@ TEST_F(StoredPlanTest, IsUsedAndSaidAndItsTasksArePredicted) {
 }
 
 TEST_F(StoredPlanTest, IsRefusedWithAReason) {
-  keep(1);
+  keep_planned();
   options_.build = std::string("another");
   ASSERT_TRUE(engine());
   EXPECT_THAT(warned_, Contains(HasSubstr("stored plan is stale: another build")));
@@ -140,8 +183,49 @@ TEST_F(StoredPlanTest, IsRefusedWithAReason) {
   EXPECT_THAT(warned_, Contains(HasSubstr("the stored plan is damaged")));
 }
 
+// The second device is twenty times slower from its three thousandth task on, in the midst of a
+// chat: the next answers show it, and the plan follows.
+TEST_F(StoredPlanTest, IsCorrectedBetweenAnswersWhenADeviceSlowsDown) {
+  options_.devices = std::string("cpu@0,faulty:slow@20-3000:cpu@1");
+  keep_shared("cpu@0,faulty:slow@1:cpu@1");
+  const auto one = engine();
+  ASSERT_TRUE(one);
+  EXPECT_THAT(told_, Contains(HasSubstr("plan: stored")));
+  const auto share = [&] {
+    one->take_uses();
+    EXPECT_TRUE(one->time_decode(64, 0).has_value());
+    return one->take_uses()[1].share;
+  };
+  const double before = share();
+  EXPECT_GT(before, 0.2);
+  const auto is_told = [&] {
+    return std::any_of(told_.begin(), told_.end(), [](const std::string& line) {
+      return line.find("plan: corrected, for ") != std::string::npos &&
+             line.find("faulty:slow@20-3000:cpu@1 takes ") != std::string::npos;
+    });
+  };
+  for (int answer = 0; answer < 300 && !is_told(); ++answer) {
+    ASSERT_TRUE(one->time_decode(64, 0).has_value());
+    ASSERT_TRUE(one->balance().has_value());
+  }
+  EXPECT_TRUE(is_told());
+  EXPECT_THAT(told_, Contains(HasSubstr("as predicted: 8 rows in ")));  // the bucket of decode
+  EXPECT_LT(share(), before / 2);
+}
+
+TEST(SeenTime, CountsLittleWhileOthersWantTheCores) {
+  SeenTime seen;
+  seen.add(100ms, 200ms, false);
+  EXPECT_FALSE(seen.is_enough());
+  seen.add(100ms, 160ms, true);
+  EXPECT_EQ(seen.took, 240ms);
+  EXPECT_FALSE(seen.is_enough());
+  seen.add(5ms, 10ms, false);
+  EXPECT_TRUE(seen.is_enough());
+}
+
 TEST_F(StoredPlanTest, IsLeftAloneWhereTheUserSaysWhoComputes) {
-  keep(1);
+  keep_planned();
   options_.split = std::string("paired");
   ASSERT_TRUE(engine());
   EXPECT_THAT(told_, Not(Contains(HasSubstr("stored"))));

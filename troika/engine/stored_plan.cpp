@@ -118,6 +118,24 @@ std::string to_json(const StoredPlan& plan) {
   return root.dump(1, ' ', true, json::error_handler_t::replace);
 }
 
+std::string stored_plan_schema() {
+  profile::JsonSchema fields;
+  StoredPlan empty;
+  visit(fields, empty);
+  profile::JsonSchema::Json schema;
+  schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
+  schema["title"] = "Stored plan of a machine's devices";
+  schema["description"] = "What troika plan --device keeps; see docs/planning.md";
+  const profile::JsonSchema::Json object = fields.json();
+  for (const auto& [key, value] : object.items()) schema[key] = value;
+  schema["properties"]["version"] = {{"const", kStoredPlanVersion}};
+  for (const char* const part : {"profile", "plan"}) schema["required"].push_back(part);
+  schema["properties"]["profile"] = {{"description", "Machine, model and devices; without points"},
+                                     {"$ref", "profile_schema.json"}};
+  schema["properties"]["plan"] = {{"$ref", "plan.schema.json"}};
+  return schema.dump(1);
+}
+
 std::string PlanStore::path(const profile::Profile& profile, std::string_view activations) const {
   if (folder_.empty()) return "";
   return fmt::format("{}/{}", folder_, cache_file_name(key(profile, activations)));

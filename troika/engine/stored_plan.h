@@ -31,7 +31,7 @@ struct PlannedPass {
 struct StoredPlan {
   int64_t time = 0;  // when it was made, in seconds since 1970
   std::string strategy;
-  bool confirmed = false;           // on the devices, by measurement
+  bool confirmed = false;           // some pass, on the devices, by measurement
   profile::Profile of;              // machine, model and devices for which it holds; without points
   std::vector<PlannedPass> passes;  // by bucket
   plan::Plan plan;
@@ -41,6 +41,8 @@ struct StoredPlan {
 // memory; kUnsupported for another version. The plan's meaning is for plan::check().
 Result<StoredPlan> stored_plan_from_json(std::string_view text);
 std::string to_json(const StoredPlan& plan);
+// The JSON schema of what stored_plan_from_json() takes; it refers to those of profiles and plans.
+std::string stored_plan_schema();
 
 // Any number of programs at once.
 class PlanStore {

@@ -6,7 +6,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
 
+#include "tests/repository.h"
 #include "troika/base/cache_file.h"
 
 namespace troika::engine {
@@ -70,6 +73,19 @@ std::string with(const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
+}
+
+TEST(StoredPlan, HasASchemaThatNamesAllItsFields) {
+  std::ifstream in(repository_path("docs/stored_plan.schema.json"));
+  const std::string kept{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(kept, stored_plan_schema() + "\n")
+      << "troika plan --schema > docs/stored_plan.schema.json";
+  const auto schema = nlohmann::json::parse(kept);
+  const auto written = nlohmann::json::parse(to_json(example()));
+  for (const auto& [key, value] : written.items()) {
+    EXPECT_TRUE(schema["properties"].contains(key)) << key;
+  }
+  EXPECT_EQ(schema["required"].size(), written.size());
 }
 
 TEST(StoredPlan, WhatCannotBeTrueIsRefusedWithTheFieldsPath) {

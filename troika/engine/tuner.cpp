@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "troika/base/median.h"
 
 namespace troika::engine {
 namespace {
 
-constexpr int kFirstRuns = 3;
+constexpr int kLastRuns = 3;
 // A challenger that is slower than this many times the best in its first runs is not worth pairs.
 constexpr double kHopeless = 1.25;
+// Nor is a device alone worth compiling for that should be so many times slower than another.
+constexpr double kHopelessAlone = 2;
 
 bool is_single(const std::string& name) { return name.ends_with(" alone"); }
 
@@ -34,85 +37,123 @@ class Tuning {
       : measure_(measure), options_(options), clock_(clock), begin_(clock.now()) {}
 
   Result<TunedPass> run(std::span<const TuneChoice> choices) {
-    RETURN_IF_ERROR(first_runs(choices));
-    begin_ = clock_.now();  // compiling is no measuring
-    const TuneChoice* best = best_of(choices, true);
-    if (best == nullptr) best = best_of(choices, false);
-    TuneChoice chosen = *best;
-    TunedPass tuned;
-    tuned.best_single = best->single ? best->name : "";
-    const TuneChoice single = *best;
-    RETURN_IF_ERROR(challenge(choices, chosen));
-    if (!chosen.single) RETURN_IF_ERROR(move_shares(chosen));
-    return finish(std::move(tuned), single, std::move(chosen));
+    const Status status = explore(choices);
+    if (!status && status.error().code != ErrorCode::kCancelled) {
+      return tl::unexpected<Error>(status.error());
+    }
+    return outcome(choices.front());
   }
 
  private:
-  // Of every choice some, in turn, so that a drift of the machine falls on all.
-  Status first_runs(std::span<const TuneChoice> choices) {
-    first_.assign(choices.size(), 0);
-    std::vector<std::vector<double>> times(choices.size());
-    for (int i = 0; i < kFirstRuns; ++i) {
-      for (size_t c = 0; c < choices.size(); ++c) {
-        ASSIGN_OR_RETURN(const double us, timed(choices[c].bucket));
-        times[c].push_back(us);
-      }
+  Status explore(std::span<const TuneChoice> choices) {
+    RETURN_IF_ERROR(first_runs(choices));
+    const bool any_single = std::any_of(choices.begin(), choices.end(),
+                                        [](const TuneChoice& choice) { return choice.single; });
+    const TuneChoice* best = nullptr;
+    for (const TuneChoice& choice : choices) {
+      if (choice.single != any_single) continue;
+      if (best == nullptr || least_of(choice) < least_of(*best)) best = &choice;
     }
-    for (size_t c = 0; c < choices.size(); ++c) first_[c] = median(times[c]);
+    base_ = chosen_ = *best;
+    RETURN_IF_ERROR(challenge(choices));
+    if (!chosen_->single) RETURN_IF_ERROR(move_shares());
+    return last_runs();
+  }
+
+  // Every single device, and again those that may be the best; then the others, as long as there is
+  // time for more than one.
+  Status first_runs(std::span<const TuneChoice> choices) {
+    double least = HUGE_VAL;
+    for (const TuneChoice& choice : choices) {
+      if (!choice.single) continue;
+      ASSIGN_OR_RETURN(const double us, timed(choice.bucket));
+      least = std::min(least, us);
+    }
+    for (const TuneChoice& choice : choices) {
+      if (!choice.single || least_of(choice) > kHopeless * least) continue;
+      RETURN_IF_ERROR(timed(choice.bucket));
+    }
+    bool first = true;
+    for (const TuneChoice& choice : choices) {
+      if (choice.single) continue;
+      if (!first && !has_time_for_new()) break;
+      RETURN_IF_ERROR(timed(choice.bucket));
+      first = false;
+    }
     return {};
   }
 
   Result<double> timed(const plan::RowsBucket& bucket) {
+    const TimePoint before = clock_.now();
     ASSIGN_OR_RETURN(const double us, measure_(bucket));
     if (!(std::isfinite(us) && us > 0)) {
       return make_error(ErrorCode::kInvalidData, "a measured pass took {} us", us);
     }
-    latest_us_ = us;
+    std::vector<double>& times = times_[key(bucket)];
+    const Duration took = clock_.now() - before;
+    (times.empty() ? latest_new_ : latest_) = took;
+    times.push_back(us);
     return us;
   }
 
-  const TuneChoice* best_of(std::span<const TuneChoice> choices, bool single) const {
-    const TuneChoice* best = nullptr;
-    double least = HUGE_VAL;
-    for (size_t c = 0; c < choices.size(); ++c) {
-      if (choices[c].single != single || first_[c] >= least) continue;
-      least = first_[c];
-      best = &choices[c];
-    }
-    return best;
+  static std::string key(const plan::RowsBucket& bucket) {
+    plan::Plan plan;
+    plan.buckets = {bucket};
+    return plan::to_json(plan);
+  }
+  double least_of(const TuneChoice& choice) const {
+    const auto known = times_.find(key(choice.bucket));
+    if (known == times_.end()) return HUGE_VAL;
+    return *std::min_element(known->second.begin(), known->second.end());
+  }
+  double median_of(const TuneChoice& choice) const {
+    const auto known = times_.find(key(choice.bucket));
+    return known == times_.end() ? 0 : median(known->second);
   }
 
   // Those that share, fastest in their first runs first, each against the best so far.
-  Status challenge(std::span<const TuneChoice> choices, TuneChoice& chosen) {
-    std::vector<size_t> order;
-    for (size_t c = 0; c < choices.size(); ++c) {
-      if (!choices[c].single) order.push_back(c);
+  Status challenge(std::span<const TuneChoice> choices) {
+    std::vector<const TuneChoice*> order;
+    for (const TuneChoice& choice : choices) {
+      if (!choice.single && std::isfinite(least_of(choice))) order.push_back(&choice);
     }
-    std::sort(order.begin(), order.end(),
-              [&](size_t a, size_t b) { return first_[a] < first_[b]; });
-    const double least = *std::min_element(first_.begin(), first_.end());
-    for (const size_t c : order) {
-      if (same(choices[c].bucket, chosen.bucket)) continue;
-      if (tried_ > 0 && (spent() || first_[c] > kHopeless * least)) break;
-      ASSIGN_OR_RETURN(const bool taken, against(chosen, choices[c]));
-      if (taken) chosen = choices[c];
+    std::stable_sort(order.begin(), order.end(), [&](const TuneChoice* a, const TuneChoice* b) {
+      return least_of(*a) < least_of(*b);
+    });
+    for (const TuneChoice* one : order) {
+      if (same(one->bucket, chosen_->bucket)) continue;
+      if (tried_ > 0 && left() <= Duration::zero()) break;
+      // One run may have been disturbed.
+      if (least_of(*one) > kHopeless * least_of(*chosen_)) RETURN_IF_ERROR(timed(one->bucket));
+      if (least_of(*one) > kHopeless * least_of(*chosen_)) {
+        if (tried_++ == 0) {
+          refused_ = fmt::format("{} takes {:.2f} ms, {} {:.2f} ms", one->name,
+                                 least_of(*one) * 1e-3, chosen_->name, least_of(*chosen_) * 1e-3);
+        }
+        break;
+      }
+      ASSIGN_OR_RETURN(const bool taken, against(*one));
+      if (taken) chosen_ = *one;
+      decided_ = true;
     }
+    decided_ = true;
     return {};
   }
 
   // Hill climbing over the shares, on the devices.
-  Status move_shares(TuneChoice& chosen) {
+  Status move_shares() {
     for (const double step : options_.share_steps) {
-      for (bool moved = true; moved && !spent();) {
+      for (bool moved = true; moved;) {
         moved = false;
-        for (const std::string& device : devices_of(chosen.bucket)) {
-          TuneChoice other = chosen;
-          other.bucket = with_moved_shares(chosen.bucket, device, step);
-          if (same(other.bucket, chosen.bucket) || spent()) continue;
-          ASSIGN_OR_RETURN(moved, against(chosen, other));
+        for (const std::string& device : devices_of(chosen_->bucket)) {
+          TuneChoice other = *chosen_;
+          other.bucket = with_moved_shares(chosen_->bucket, device, step);
+          if (same(other.bucket, chosen_->bucket)) continue;
+          if (!has_time_for_new()) return {};
+          ASSIGN_OR_RETURN(moved, against(other));
           if (!moved) continue;
           ++moves_;
-          chosen = std::move(other);
+          chosen_ = std::move(other);
           break;
         }
       }
@@ -133,11 +174,12 @@ class Tuning {
     return devices;
   }
 
-  Result<bool> against(const TuneChoice& incumbent, const TuneChoice& challenger) {
+  // Whether `challenger` is faster than what is chosen by now.
+  Result<bool> against(const TuneChoice& challenger) {
+    const TuneChoice& incumbent = *chosen_;
     planner::ConfirmOptions confirm;
     confirm.least_pairs = options_.least_pairs;
-    const double left_us = std::max(0.0, to_us(options_.budget - (clock_.now() - begin_))) / 2;
-    const double fitting = left_us / std::max(2 * latest_us_, 1.0);
+    const double fitting = to_us(left()) / 2 / std::max(2 * to_us(latest_), 1.0);
     confirm.most_pairs = static_cast<int32_t>(
         std::clamp(fitting, double{1} * options_.least_pairs, double{1} * options_.most_pairs));
     // To leave one device alone, all tries together have the chance that was given.
@@ -153,32 +195,52 @@ class Tuning {
     return one.accepted;
   }
 
-  bool spent() const { return clock_.now() - begin_ > options_.budget; }
+  Duration left() const {
+    return std::max(Duration::zero(), options_.budget - (clock_.now() - begin_));
+  }
+  // Compiled, and measured in as many pairs as it takes at least.
+  bool has_time_for_new() const {
+    return left() > latest_new_ + latest_ * (2 * options_.least_pairs);
+  }
 
-  // What is told is measured now, in turns.
-  Result<TunedPass> finish(TunedPass tuned, const TuneChoice& single, TuneChoice chosen) {
-    std::vector<double> alone, shared;
-    for (int i = 0; i < kFirstRuns; ++i) {
-      ASSIGN_OR_RETURN(const double a, timed(single.bucket));
-      alone.push_back(a);
-      if (same(single.bucket, chosen.bucket)) continue;
-      ASSIGN_OR_RETURN(const double b, timed(chosen.bucket));
-      shared.push_back(b);
+  // What is told is measured now, in turns, if there is time.
+  Status last_runs() {
+    if (same(base_->bucket, chosen_->bucket) || left() < latest_ * (2 * kLastRuns)) return {};
+    std::vector<double> base, chosen;
+    for (int i = 0; i < kLastRuns; ++i) {
+      ASSIGN_OR_RETURN(const double base_us, timed(base_->bucket));
+      ASSIGN_OR_RETURN(const double chosen_us, timed(chosen_->bucket));
+      base.push_back(base_us);
+      chosen.push_back(chosen_us);
     }
-    tuned.best_single_us = single.single ? median(alone) : 0;
-    tuned.measured_us = shared.empty() ? median(alone) : median(shared);
-    tuned.refused = chosen.single && tried_ > 0;
+    times_[key(base_->bucket)] = std::move(base);
+    times_[key(chosen_->bucket)] = std::move(chosen);
+    return {};
+  }
+
+  TunedPass outcome(const TuneChoice& planned) const {
+    TunedPass tuned;
+    if (!decided_) {
+      tuned.chosen = planned;
+      tuned.reason = planned.name + ", not confirmed: the measuring was ended before";
+      return tuned;
+    }
+    tuned.confirmed = true;
+    tuned.chosen = *chosen_;
+    tuned.best_single = base_->single ? base_->name : "";
+    tuned.best_single_us = base_->single ? median_of(*base_) : 0;
+    tuned.measured_us = median_of(*chosen_);
+    tuned.refused = chosen_->single && tried_ > 0;
     if (tuned.refused) {
-      tuned.reason = fmt::format("co-execution is refused: {}", refused_);
-    } else if (chosen.single) {
-      tuned.reason = chosen.name + ": nothing else is planned";
+      tuned.reason = "co-execution is refused: " + refused_;
+    } else if (chosen_->single) {
+      tuned.reason = chosen_->name + ": nothing else is planned";
     } else {
       tuned.reason = fmt::format(
           "measured {:.2f} ms; {} {:.2f} ms in the same turns{}", tuned.measured_us * 1e-3,
-          single.single ? single.name : "no device alone", median(alone) * 1e-3,
+          base_->single ? base_->name : "no device alone", median_of(*base_) * 1e-3,
           moves_ > 0 ? fmt::format("; shares moved {} times", moves_) : "");
     }
-    tuned.chosen = std::move(chosen);
     return tuned;
   }
 
@@ -186,8 +248,13 @@ class Tuning {
   const TuneOptions& options_;
   const Clock& clock_;
   TimePoint begin_;
-  std::vector<double> first_;  // by choice, us
-  double latest_us_ = 0;
+  std::map<std::string, std::vector<double>> times_;  // by bucket, as JSON, us
+  std::optional<TuneChoice> base_;    // the best single device; the best of all if there is none
+  std::optional<TuneChoice> chosen_;  // by now
+  // That measuring a bucket took lately: a new one, with compiling, and one that was there.
+  Duration latest_new_{};
+  Duration latest_{};
+  bool decided_ = false;  // a plan that shares was held against it, or there is none
   int tried_ = 0;
   int moves_ = 0;
   std::string refused_;  // why the first one, the fastest by its first runs, was not taken
@@ -196,11 +263,13 @@ class Tuning {
 }  // namespace
 
 std::vector<TuneChoice> choices_of(const planner::PassPlan& pass, size_t most) {
+  const double best_alone = pass.best_single.empty() ? HUGE_VAL : pass.best_single_us;
   std::vector<TuneChoice> choices = {{pass.name, pass.bucket, is_single(pass.name)}};
   size_t shared = choices[0].single ? 0 : 1;
   for (const planner::PassAlternative& other : pass.alternatives) {
     if (!std::isfinite(other.predicted_us)) continue;
     const bool single = is_single(other.name);
+    if (single && other.predicted_us > kHopelessAlone * best_alone) continue;
     const bool known = std::any_of(choices.begin(), choices.end(), [&](const TuneChoice& one) {
       return same(one.bucket, other.bucket);
     });

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 namespace troika::engine {
 namespace {
@@ -49,6 +50,10 @@ class Machine final : public Clock {
   planner::MeasurePass measure() {
     return [this](const plan::RowsBucket& bucket) -> Result<double> {
       std::normal_distribution<double> spread(0, noise_);
+      plan::Plan plan;
+      plan.buckets = {bucket};
+      if (compiled_.insert(plan::to_json(plan)).second) now_ += compile_time;
+      if (now_ >= deadline) return make_error(ErrorCode::kCancelled, "it is late");
       const double us = true_us(bucket, join_) * std::exp(spread(random_));
       now_ += std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::micro>(us));
       ++runs;
@@ -56,11 +61,14 @@ class Machine final : public Clock {
     };
   }
   int runs = 0;
+  Duration compile_time{};  // of each bucket when it is first measured
+  TimePoint deadline = TimePoint::max();
 
  private:
   double join_;
   double noise_;
   std::mt19937 random_;
+  std::set<std::string> compiled_;
   TimePoint now_{};
 };
 
@@ -110,6 +118,57 @@ TEST(Tuner, EndsWhenTheBudgetIsSpent) {
   ASSERT_TRUE(tuned.has_value());
   EXPECT_LT(machine.runs, 40);
   EXPECT_FALSE(tune_pass({}, machine.measure(), options, machine).has_value());
+}
+
+// Where compiling takes long, what would not be ready in time is not begun.
+TEST(Tuner, CompilingCountsAsTimeSpent) {
+  using namespace std::chrono_literals;
+  Machine machine(10, 0.01, 1);
+  machine.compile_time = 10s;
+  TuneOptions options;
+  options.budget = 45s;
+  const auto tuned = tune_pass(kChoices, machine.measure(), options, machine);
+  ASSERT_TRUE(tuned.has_value());
+  EXPECT_TRUE(tuned->confirmed);
+  EXPECT_EQ(tuned->chosen.name, "paired");
+  EXPECT_LE(machine.now() - TimePoint{}, options.budget);
+}
+
+TEST(Tuner, WhatIsKnownWhenItIsCancelledStays) {
+  using namespace std::chrono_literals;
+  for (const auto seconds : {1s, 15s, 25s, 31s}) {
+    Machine machine(10, 0.01, 1);
+    machine.compile_time = 10s;
+    machine.deadline = TimePoint{} + seconds;
+    const auto tuned = tune_pass(kChoices, machine.measure(), {}, machine);
+    ASSERT_TRUE(tuned.has_value());
+    // Three are compiled before a plan that shares can be held against one device.
+    EXPECT_EQ(tuned->confirmed, seconds > 30s) << seconds.count();
+    EXPECT_EQ(tuned->chosen.name, "paired");
+    EXPECT_EQ(tuned->measured_us > 0, tuned->confirmed);
+  }
+}
+
+TEST(Tuner, WhatIsHopelessIsNotMeasuredInPairs) {
+  Machine machine(100, 0.01, 1);
+  const auto tuned = tune_pass(kChoices, machine.measure(), {}, machine);
+  ASSERT_TRUE(tuned.has_value());
+  EXPECT_TRUE(tuned->refused);
+  EXPECT_EQ(tuned->chosen.name, "a alone");
+  EXPECT_LT(machine.runs, 10);
+  EXPECT_THAT(tuned->reason, HasSubstr("co-execution is refused: paired takes"));
+}
+
+TEST(Tuner, DevicesThatShouldTakeTwiceAsLongAreNotCompiled) {
+  planner::PassPlan pass;
+  pass.name = "paired";
+  pass.bucket = shared(0.5);
+  pass.best_single = "a alone";
+  pass.best_single_us = 100;
+  pass.alternatives = {{"a alone", alone("a"), 100, 0, ""}, {"b alone", alone("b"), 210, 0, ""}};
+  const auto choices = choices_of(pass, 3);
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_EQ(choices[1].name, "a alone");
 }
 
 TEST(Tuner, TellsWhatCannotBeMeasured) {

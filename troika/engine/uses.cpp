@@ -44,7 +44,7 @@ DeviceUse& Engine::State::use_of(const std::string& name) {
 void Engine::State::collect_uses() {
   if (!executor) return;
   const auto work = executor->device_work();
-  // What was slowed down by others says nothing of the devices.
+  // What was slowed down by others says little of the devices.
   const bool undisturbed =
       !was_disturbed(time_without_core() - without_core_before, clock.now() - uses_begin);
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -59,10 +59,8 @@ void Engine::State::collect_uses() {
     if (shares_by_rates && undisturbed) {
       seen[use.name].add(work[i], executor->control_work().decode_passes);
     }
-    if (predictions && undisturbed) {
-      SeenTime& times = seen_times[use.name];
-      times.predicted += work[i].predicted;
-      times.took += work[i].predicted_busy;
+    if (predictions) {
+      seen_times[use.name].add(work[i].predicted, work[i].predicted_busy, !undisturbed);
     }
     use.wake_ups.insert(use.wake_ups.end(), work[i].wake_ups.begin(), work[i].wake_ups.end());
     Duration& before = cpu_before[use.name];

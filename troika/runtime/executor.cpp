@@ -331,6 +331,10 @@ Work Executor::work(int64_t rows, int64_t depth) const {
 
 std::span<const DeviceWork> Executor::device_work() const { return state_->context.work; }
 const ControlWork& Executor::control_work() const { return state_->context.control; }
+void Executor::forget_predictions() {
+  for (auto& schedule : state_->schedules) schedule->predicted_depth = -1;
+}
+
 void Executor::reset_work() {
   PassContext& context = state_->context;
   std::fill(context.work.begin(), context.work.end(), DeviceWork{});

@@ -127,6 +127,8 @@ class Executor {
   std::span<const DeviceWork> device_work() const;  // in the plan's order of devices
   const ControlWork& control_work() const;
   void reset_work();
+  // What `predict` told is asked for anew.
+  void forget_predictions();
   const Trace& trace() const;
 
  private:
