@@ -28,8 +28,8 @@ Status status_of(const Result<cl_kernel>& kernel) {
 
 Status Buildable::build_product(model::TensorType type) {
   if (kernels_.device_class() == DeviceClass::kHost) {
-    RETURN_IF_ERROR(kernels_.host_product(type, KernelSet::host_rows(1)));
-    return status_of(kernels_.host_product(type, KernelSet::host_rows(kManyRows)));
+    RETURN_IF_ERROR(kernels_.host_product(type, KernelSet::host_shape(type, 1)));
+    return status_of(kernels_.host_product(type, KernelSet::host_shape(type, kManyRows)));
   }
   const FewShape few = kernels_.few_shape(type, 1, false);
   RETURN_IF_ERROR(kernels_.few_product(type, few, false, false));

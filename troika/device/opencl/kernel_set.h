@@ -63,6 +63,12 @@ struct TileChoice {
   ManyShape many{128, 128, 8, 8};
 };
 
+// product_host.cl: what a work-item computes.
+struct HostShape {
+  int outputs = 1;
+  int rows = 1;
+};
+
 // Of the same inputs and weight type in one launch.
 constexpr size_t kMostProducts = 3;
 // Products of more rows than this go through local memory, or through matrix units.
@@ -82,8 +88,7 @@ class KernelSet {
 
   DeviceClass device_class() const { return class_; }
 
-  // kHost: rows that one work-item computes.
-  static int host_rows(int64_t rows) { return rows == 1 ? 1 : 4; }
+  static HostShape host_shape(model::TensorType type, int64_t rows);
   FewShape few_shape(model::TensorType type, int64_t rows, bool gated) const;
   ManyShape many_shape(model::TensorType type, int64_t rows, int64_t outputs) const;
   void set_tiles(model::TensorType type, const TileChoice& choice) { tiles_[type] = choice; }
@@ -110,7 +115,7 @@ class KernelSet {
   void set_compute_units(int64_t units) { compute_units_ = units; }
   int64_t compute_units() const { return compute_units_; }
 
-  Result<cl_kernel> host_product(model::TensorType type, int rows);
+  Result<cl_kernel> host_product(model::TensorType type, const HostShape& shape);
   // `tiled`: the order of the weights (weights.h).
   Result<cl_kernel> few_product(model::TensorType type, const FewShape& shape, bool gated,
                                 bool tiled);

@@ -66,8 +66,8 @@ constexpr int64_t kScaleFloats = 64;
 
 Status launch_host(cl_command_queue queue, KernelSet& kernels, const ProductTask& task) {
   const DeviceWeight& weight = *task.outs[0].weight;
-  const int item_rows = KernelSet::host_rows(task.rows);
-  ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.host_product(task.type, item_rows));
+  const HostShape shape = KernelSet::host_shape(task.type, task.rows);
+  ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.host_product(task.type, shape));
   Arguments arguments(kernel, task.launches);
   add_view(arguments, task.x);
   arguments.buffer(weight.buffer.get())
@@ -77,8 +77,8 @@ Status launch_host(cl_command_queue queue, KernelSet& kernels, const ProductTask
   add_residual(arguments, task);
   arguments.count(weight.n).count(weight.k).count(task.rows);
   LaunchSize size;
-  size.global = {static_cast<size_t>(ceil_div(weight.n, kHostGroup) * kHostGroup),
-                 static_cast<size_t>(ceil_div(task.rows, item_rows))};
+  size.global = {static_cast<size_t>(ceil_div(weight.n, kHostGroup * shape.outputs) * kHostGroup),
+                 static_cast<size_t>(ceil_div(task.rows, shape.rows))};
   size.local = {static_cast<size_t>(kHostGroup), 1};
   return launch(queue, arguments, size);
 }

@@ -29,10 +29,10 @@ Status OpenClDevice::warm(const Step& step, int64_t max_rows) {
     }
     const bool is_tiled = step.products[0].weight->tiled;
     if (is_tiled) RETURN_IF_ERROR(tune_units(step, max_rows));
-    for (const int64_t rows : {int64_t{1}, max_rows}) {
+    for (const int64_t rows : {int64_t{1}, std::min(max_rows, int64_t{2}), max_rows}) {
       if (session_.device_class == DeviceClass::kHost) {
-        RETURN_IF_ERROR(
-            warm_kernel(kernels_.host_product(type, KernelSet::host_rows(rows)), kHostGroup));
+        RETURN_IF_ERROR(warm_kernel(kernels_.host_product(type, KernelSet::host_shape(type, rows)),
+                                    kHostGroup));
       } else if (rows <= kMostFewRows) {
         const bool gated = step.silu != nullptr;
         RETURN_IF_ERROR(

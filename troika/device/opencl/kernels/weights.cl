@@ -47,6 +47,21 @@
 #define BLOCK_BYTES (32 * WEIGHT_BYTES)
 #endif
 
+// Two halves as floats. vload_half is some twenty instructions where a processor's runtime has no
+// other way. What is not finite comes out above 65504, the largest half.
+float2 halves_at(__global const uchar *place) {
+  const int2 halves = convert_int2(vload2(0, (__global const short *)place));
+  const int2 bits = (halves << 13) & (int2)0x8fffe000;
+  const float2 finite = as_float2(bits) * 0x1p112f;
+  return select(finite, as_float2(bits | (int2)0x7f800000), fabs(finite) >= (float2)65536.0f);
+}
+
+float half_at(__global const uchar *place) {
+  const int bits = ((int)*(__global const short *)place << 13) & 0x8fffe000;
+  const float finite = as_float(bits) * 0x1p112f;
+  return fabs(finite) >= 65536.0f ? as_float(bits | 0x7f800000) : finite;
+}
+
 #if !BLOCKED
 float8 plain_8(__global const uchar *w) {
 #if WEIGHT == F32
@@ -62,64 +77,90 @@ float plain_1(__global const uchar *w) {
 #if WEIGHT == F32
   return *(__global const float *)w;
 #elif WEIGHT == F16
-  return vload_half(0, (__global const half *)w);
+  return half_at(w);
 #else
   return as_float((uint)*(__global const ushort *)w << 16);
 #endif
 }
 #endif
 
-#if WEIGHT == Q4_K
-// Scale and minimum of a chunk, six bits each: those of chunks 0 to 3 in bytes of their own, of
-// which the later ones have the upper two bits.
-float2 chunk_scale(__global const uchar *block, uint chunk) {
+__global const uchar *block_of(__global const uchar *row, uint chunk) {
+  return row + (ulong)(chunk / BLOCK_CHUNKS) * BLOCK_BYTES;
+}
+
+// A weight is its quant times a scale plus an offset: scales of a chunk's first and second half in
+// x and y, offsets in z and w.
+float4 plain_factors(__global const uchar *row, uint chunk) {
+  __global const uchar *block = block_of(row, chunk);
+#if !BLOCKED
+  return (float4)(1.0f, 1.0f, 0.0f, 0.0f);
+#elif WEIGHT == Q4_0
+  const float scale = half_at(block);
+  return (float4)(scale, scale, -8.0f * scale, -8.0f * scale);
+#elif WEIGHT == Q4_1
+  const float2 factors = halves_at(block);
+  return (float4)(factors.xx, factors.yy);
+#elif WEIGHT == Q8_0
+  const float scale = half_at(block);
+  return (float4)(scale, scale, 0.0f, 0.0f);
+#elif WEIGHT == Q4_K
+  // Six bits each: those of chunks 0 to 3 in bytes of their own, of which the later ones have the
+  // upper two bits.
+  const uint in_block = chunk % BLOCK_CHUNKS;
   __global const uchar *packed = block + 4;
-  uint scale = packed[chunk & 3];
-  uint least = packed[4 + (chunk & 3)];
-  if (chunk < 4) {
+  uint scale = packed[in_block & 3];
+  uint least = packed[4 + (in_block & 3)];
+  if (in_block < 4) {
     scale &= 63;
     least &= 63;
   } else {
-    const uint low = packed[4 + chunk];
+    const uint low = packed[4 + in_block];
     scale = (low & 15) | (scale >> 6 << 4);
     least = (low >> 4) | (least >> 6 << 4);
   }
-  return vload_half2(0, (__global const half *)block) * (float2)((float)scale, (float)least);
-}
+  const float2 factors = halves_at(block) * (float2)((float)scale, -(float)least);
+  return (float4)(factors.xx, factors.yy);
+#else
+  __global const char *scales = (__global const char *)block + 192 + chunk % BLOCK_CHUNKS * 2;
+  const float2 scale = half_at(block + 208) * (float2)((float)scales[0], (float)scales[1]);
+  return (float4)(scale, -32.0f * scale);
 #endif
+}
 
-// Weights 8 * part to 8 * part + 7 of a chunk, as stored.
-float8 chunk_8(__global const uchar *row, uint chunk, int part) {
-  __global const uchar *block = row + (ulong)(chunk / BLOCK_CHUNKS) * BLOCK_BYTES;
-#if WEIGHT == Q4_0
-  const uchar8 packed = vload8(part & 1, block + 2);
-  const uchar8 nibbles = part < 2 ? packed & (uchar8)15 : packed >> (uchar8)4;
-  return (convert_float8(nibbles) - 8.0f) * vload_half(0, (__global const half *)block);
-#elif WEIGHT == Q4_1
-  const uchar8 packed = vload8(part & 1, block + 4);
-  const uchar8 nibbles = part < 2 ? packed & (uchar8)15 : packed >> (uchar8)4;
-  return convert_float8(nibbles) * vload_half(0, (__global const half *)block) +
-         vload_half(1, (__global const half *)block);
+// Quants 8 * part to 8 * part + 7 of a chunk; the weights themselves where there are none.
+float8 plain_quants(__global const uchar *row, uint chunk, int part) {
+  __global const uchar *block = block_of(row, chunk);
+#if !BLOCKED
+  return plain_8(block + part * 8 * WEIGHT_BYTES);
+#elif WEIGHT == Q4_0 || WEIGHT == Q4_1
+  const uchar8 packed = vload8(part & 1, block + BLOCK_BYTES - 16);
+  return convert_float8(part < 2 ? packed & (uchar8)15 : packed >> (uchar8)4);
 #elif WEIGHT == Q8_0
-  const char8 quants = vload8(part, (__global const char *)(block + 2));
-  return convert_float8(quants) * vload_half(0, (__global const half *)block);
+  return convert_float8(vload8(part, (__global const char *)(block + 2)));
 #elif WEIGHT == Q4_K
   const uint in_block = chunk % BLOCK_CHUNKS;
   const uchar8 packed = vload8(part, block + 16 + in_block / 2 * 32);
-  const uchar8 nibbles = (packed >> (uchar8)(in_block % 2 * 4)) & (uchar8)15;
-  const float2 scale = chunk_scale(block, in_block);
-  return convert_float8(nibbles) * scale.x - scale.y;
-#elif WEIGHT == Q6_K
+  return convert_float8((packed >> (uchar8)(in_block % 2 * 4)) & (uchar8)15);
+#else
   const uint in_block = chunk % BLOCK_CHUNKS;
   const uint quarter = in_block % 4;
   const uchar8 low = vload8(part, block + in_block / 4 * 64 + quarter % 2 * 32);
   const uchar8 high = vload8(part, block + 128 + in_block / 4 * 32);
-  const uchar8 quants = ((low >> (uchar8)(quarter / 2 * 4)) & (uchar8)15) |
-                        (((high >> (uchar8)(quarter * 2)) & (uchar8)3) << (uchar8)4);
-  const float scale = (float)((__global const char *)block)[192 + in_block * 2 + part / 2];
-  return (convert_float8(quants) - 32.0f) *
-         (vload_half(0, (__global const half *)(block + 208)) * scale);
-#else
-  return plain_8(block + part * 8 * WEIGHT_BYTES);
+  return convert_float8(((low >> (uchar8)(quarter / 2 * 4)) & (uchar8)15) |
+                        (((high >> (uchar8)(quarter * 2)) & (uchar8)3) << (uchar8)4));
 #endif
+}
+
+// The weights of those quants, as stored.
+float8 scaled_8(__global const uchar *row, float4 factors, uint chunk, int part) {
+  const float8 quants = plain_quants(row, chunk, part);
+#if BLOCKED
+  return quants * (part < 2 ? factors.x : factors.y) + (part < 2 ? factors.z : factors.w);
+#else
+  return quants;
+#endif
+}
+
+float8 chunk_8(__global const uchar *row, uint chunk, int part) {
+  return scaled_8(row, plain_factors(row, chunk), chunk, part);
 }
