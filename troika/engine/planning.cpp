@@ -43,7 +43,17 @@ Status Engine::State::find_rates() {
     runtime::RatesOptions rates_options;
     rates_options.cancelled = options.cancelled;
     const Duration ready_before = time_without_core();
-    ASSIGN_OR_RETURN(found, runtime::measure_rates(graph, devices, rates_options, clock));
+    auto measured = runtime::measure_rates(graph, devices, rates_options, clock);
+    if (!measured) {
+      const ErrorCode code = measured.error().code;
+      if (code == ErrorCode::kDeviceFailed || code == ErrorCode::kCancelled) {
+        return tl::unexpected<Error>(std::move(measured.error()));
+      }
+      note("rates: not measured, so that all devices get the same: " + measured.error().message);
+      for (const auto& device : devices) rates[device->info().name] = {1, 1, 1, 1, 1};
+      return {};
+    }
+    found = *std::move(measured);
     const Duration took = clock.now() - start;
     const bool disturbed = was_disturbed(time_without_core() - ready_before, took);
     const Status saved = store.save(identity, found, disturbed);

@@ -9,13 +9,14 @@
 #include "troika/base/median.h"
 #include "troika/device/memory.h"
 #include "troika/device/quarantine.h"
+#include "troika/plan/give_to_others.h"
 #include "troika/runtime/executor.h"
 #include "troika/runtime/kv_cache.h"
 
 namespace troika::runtime {
 namespace {
 
-constexpr int kLeastRuns = 2;
+constexpr int kLeastRuns = 2;  // if there is time for them
 constexpr int kMostRuns = 200;
 // Weights of a pass of one row that do not stay in a cache from pass to pass, as those of a model
 // do not.
@@ -23,6 +24,24 @@ constexpr int64_t kStreamedBytes = int64_t{48} << 20;
 constexpr int64_t kLeastLayers = 2;
 // Tokens that attention sees in such a pass.
 constexpr int64_t kDepth = 512;
+
+using Devices = std::span<const std::unique_ptr<device::Device>>;
+
+// The plan without what its devices cannot compute of the graph; others do it.
+Status leave_to_others(plan::Plan& plan, const graph::Graph& graph, Devices devices) {
+  const auto lines = plan::give_to_others(plan, graph, [&](size_t device, graph::OpId op) {
+    return devices[device]->supports(graph, op);
+  });
+  if (!lines) return tl::unexpected<Error>(lines.error());
+  return {};
+}
+
+bool computes_all(const graph::Graph& graph, const device::Device& device) {
+  for (size_t op = 0; op < graph.ops.size(); ++op) {
+    if (!device.supports(graph, static_cast<graph::OpId>(op))) return false;
+  }
+  return true;
+}
 
 double rate(int64_t macs, Duration busy) {
   return busy > Duration::zero() ? static_cast<double>(macs) / to_seconds(busy) : 0;
@@ -48,10 +67,9 @@ graph::Graph streamed_layers(const graph::Graph& graph) {
 // Passes over one layer, on some devices.
 class Trial {
  public:
-  static Result<std::unique_ptr<Trial>> create(
-      const graph::Graph& layer, const plan::Plan& plan,
-      std::span<const std::unique_ptr<device::Device>> devices, const RatesOptions& options,
-      int64_t held = 0) {
+  static Result<std::unique_ptr<Trial>> create(const graph::Graph& layer, const plan::Plan& plan,
+                                               Devices devices, const RatesOptions& options,
+                                               int64_t held = 0) {
     const int64_t rows = plan.buckets.back().max_rows;
     device::KvLayout layout;
     layout.n_layers = layer.n_layers;
@@ -77,10 +95,12 @@ class Trial {
     return trial;
   }
 
-  // Calls `note` after each of a few passes, but for one that warms up.
+  // Calls `note` after each of a few passes, but for one that warms up, unless it alone takes all
+  // of the time.
   Status run(int64_t rows, WantLogits logits, TimePoint until, const Clock& clock,
              const std::function<void(std::span<const DeviceWork>)>& note) {
     RETURN_IF_ERROR(executor_->prepare(rows));
+    const TimePoint begin = clock.now();
     for (int run = 0; run <= kMostRuns; ++run) {
       if (cancelled_ && cancelled_()) {
         return make_error(ErrorCode::kCancelled, "interrupted while devices were measured");
@@ -89,8 +109,11 @@ class Trial {
       executor_->reset_work();
       RETURN_IF_ERROR(executor_->forward(
           {{{sequence_, std::span(tokens_).first(static_cast<size_t>(rows)), logits}}}));
-      if (run > 0) note(executor_->device_work());
-      if (run >= kLeastRuns && clock.now() > until) break;
+      const Duration over = clock.now() - until;
+      const bool is_late = over > Duration::zero();
+      const bool is_slow = over > until - begin;
+      if (run > 0 || is_slow) note(executor_->device_work());
+      if (is_slow || (is_late && run >= kLeastRuns)) break;
     }
     return {};
   }
@@ -121,7 +144,7 @@ class Trial {
 
  private:
   Trial() = default;
-  std::span<const std::unique_ptr<device::Device>> devices_;
+  Devices devices_;
   std::function<bool()> cancelled_;
   std::unique_ptr<device::SharedPool> pool_ = std::make_unique<device::SharedPool>();
   std::unique_ptr<KvCache> cache_;
@@ -135,8 +158,7 @@ class Trial {
 // they are run together on their shares, and their rates taken again from that.
 class Refinement {
  public:
-  Refinement(std::span<const std::unique_ptr<device::Device>> devices, const RatesOptions& options,
-             const Clock& clock)
+  Refinement(Devices devices, const RatesOptions& options, const Clock& clock)
       : devices_(devices), options_(options), clock_(clock) {
     for (const auto& device : devices) infos_.push_back(device->info());
   }
@@ -187,15 +209,25 @@ class Refinement {
                                             int64_t held) const {
     plan::DefaultPlanOptions plan_options;
     plan_options.max_rows = rows;
-    const plan::Plan plan = plan::default_plan(graph, infos_, rates, plan_options);
+    plan::Plan plan = plan::default_plan(graph, infos_, rates, plan_options);
+    RETURN_IF_ERROR(leave_to_others(plan, graph, devices_));
     return Trial::create(graph, plan, devices_, options_, held);
   }
 
-  std::span<const std::unique_ptr<device::Device>> devices_;
+  Devices devices_;
   const RatesOptions& options_;
   const Clock& clock_;
   std::vector<device::DeviceInfo> infos_;
 };
+
+// What a device that was not measured alone begins with, beside the others: theirs at least.
+plan::DeviceRates slowest(const std::vector<plan::DeviceRates>& rates) {
+  plan::DeviceRates least;
+  for (const plan::DeviceRates& one : rates) {
+    if (one.prefill > 0 && (least.prefill == 0 || one.prefill < least.prefill)) least = one;
+  }
+  return least.prefill > 0 ? least : plan::DeviceRates{1, 1, 1, 1, 1};
+}
 
 }  // namespace
 
@@ -211,7 +243,13 @@ Result<std::vector<plan::DeviceRates>> measure_rates(
   std::vector<plan::DeviceRates> rates;
   const Duration each = options.budget / (2 * std::ssize(devices) +
                                           kDecodeRefinements * kDecodeParts + kPrefillParts);
+  std::vector<size_t> unable;
   for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices.size() > 1 && !computes_all(layer, *devices[i])) {
+      unable.push_back(i);
+      rates.emplace_back();
+      continue;
+    }
     const auto plan = plan::single_device_plan(layer, devices[i]->info().name, options.rows, "f32");
     ASSIGN_OR_RETURN(const auto trial, Trial::create(layer, plan, devices.subspan(i, 1), options));
     ASSIGN_OR_RETURN(const auto many, trial->rates(options.rows, clock.now() + each, clock));
@@ -220,6 +258,7 @@ Result<std::vector<plan::DeviceRates>> measure_rates(
     rates.push_back({std::max(many.front(), 1.0), alone, alone, alone, alone});
   }
   if (devices.size() == 1) return rates;
+  for (const size_t i : unable) rates[i] = slowest(rates);
   Refinement refinement(devices, options, clock);
   const graph::Graph layers = streamed_layers(graph);
   for (int i = 0; i < kDecodeRefinements; ++i) {

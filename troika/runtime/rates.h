@@ -22,7 +22,10 @@ struct RatesOptions {
 
 // Runs the first layer alone on each device, with many rows and with one; then all devices together
 // on the shares that follow, as many layers as do not stay in a cache with one row, and takes their
-// rates again from that. Compiling is not counted. An error of the device itself names it.
+// rates again from that. A device that cannot compute all of a layer is measured together with the
+// others only; kUnsupported where no device can compute an operator. Takes longer than the budget
+// only where a pass does. Compiling is not counted. An error of the device
+// itself names it.
 Result<std::vector<plan::DeviceRates>> measure_rates(
     const graph::Graph& graph, std::span<const std::unique_ptr<device::Device>> devices,
     const RatesOptions& options, const Clock& clock = system_clock());

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <future>
 
+#include "troika/device/cpu/cpu_device.h"
 #include "troika/device/work_queue.h"
 #include "troika/model/testing/tiny_model.h"
 
@@ -73,6 +74,80 @@ TEST(Rates, ADeviceThatComesBackLateFindsItsMemoryStillThere) {
   EXPECT_NE(rates.error().message.find("late hangs"), std::string::npos) << rates.error().message;
   EXPECT_TRUE(devices[0]->stuck());
   static_cast<LateDevice&>(*devices[0]).finish();
+}
+
+// `cpu` with what it cannot compute.
+class PartialDevice final : public device::Device {
+ public:
+  PartialDevice(std::string name, graph::OpKind lacks)
+      : inner_(open_cpu()), lacks_(lacks), info_(inner_->info()) {
+    info_.name = std::move(name);
+  }
+
+  const device::DeviceInfo& info() const override { return info_; }
+  bool supports(const graph::Graph& graph, graph::OpId op) const override {
+    return graph.op(op).kind != lacks_ && inner_->supports(graph, op);
+  }
+  Result<std::unique_ptr<device::Kernel>> compile(const device::Program& program) override {
+    for (const graph::OpId op : program.ops) {
+      if (program.graph->op(op).kind == lacks_) {
+        return make_error(ErrorCode::kUnsupported, "{} lacks {}", info_.name,
+                          graph::to_string(lacks_));
+      }
+    }
+    return inner_->compile(program);
+  }
+  Result<device::Fence> submit(const device::Kernel& kernel, const device::Bindings& bindings,
+                               std::span<const device::Fence> waits,
+                               const device::SubmitOptions& options) override {
+    return inner_->submit(kernel, bindings, waits, options);
+  }
+  device::TaskTimes times(const device::Fence& fence) const override {
+    return inner_->times(fence);
+  }
+  device::DeviceStats stats() const override { return inner_->stats(); }
+  void abandon(Error reason) override { inner_->abandon(std::move(reason)); }
+  bool lost() const override { return inner_->lost(); }
+  bool stuck() const override { return inner_->stuck(); }
+
+ private:
+  static std::unique_ptr<device::Device> open_cpu() {
+    device::cpu::CpuOptions options;
+    options.threads = 1;
+    return *device::cpu::open(options);
+  }
+
+  std::unique_ptr<device::Device> inner_;
+  graph::OpKind lacks_;
+  device::DeviceInfo info_;
+};
+
+TEST(Rates, OfADeviceThatLacksAnOperatorAreMeasuredBesideTheOthers) {
+  const model::Model model = tiny_model();
+  const graph::Graph graph = tiny_graph(model);
+  std::vector<std::unique_ptr<device::Device>> devices;
+  devices.push_back(std::make_unique<PartialDevice>("a", graph::OpKind::kAttention));
+  devices.push_back(std::make_unique<PartialDevice>("b", graph::OpKind::kRmsNorm));
+  RatesOptions options;
+  options.budget = std::chrono::milliseconds(50);
+  const auto rates = measure_rates(graph, devices, options);
+  ASSERT_TRUE(rates.has_value()) << rates.error().message;
+  ASSERT_EQ(rates->size(), 2u);
+  // A norm's stage goes to the other device with it.
+  EXPECT_GT((*rates)[0].mlp, 1);
+  EXPECT_GT((*rates)[1].attention, 1);
+  for (const plan::DeviceRates& rate : *rates) EXPECT_GT(rate.prefill, 1);
+}
+
+TEST(Rates, WhatNoDeviceComputesIsAnError) {
+  const model::Model model = tiny_model();
+  const graph::Graph graph = tiny_graph(model);
+  std::vector<std::unique_ptr<device::Device>> devices;
+  devices.push_back(std::make_unique<PartialDevice>("a", graph::OpKind::kAttention));
+  devices.push_back(std::make_unique<PartialDevice>("b", graph::OpKind::kAttention));
+  const auto rates = measure_rates(graph, devices, {});
+  ASSERT_FALSE(rates.has_value());
+  EXPECT_EQ(rates.error().code, ErrorCode::kUnsupported);
 }
 
 TEST(Rates, EndWhenCancelled) {
