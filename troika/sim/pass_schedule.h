@@ -66,7 +66,8 @@ class PassScheduler {
   std::unique_ptr<State> state_;
 };
 
-// One pass, with the times of a run; `names` by device. Chunks are told apart if there are several.
+// One pass with its places, and the times of a run; `names` by device. Chunks are told apart if
+// there are several.
 Trace trace_of(const PassSchedule& pass, std::span<const TaskFacts> facts,
                std::span<const TaskTimes> times, std::span<const std::string> names);
 

@@ -182,6 +182,7 @@ TEST(PassSchedule, ItsTraceIsThatOfTheLoweredPlan) {
     if (!scheduler.build(plan.buckets[0], 48, pass)) continue;
     const std::vector<TaskFacts> facts = scheduler.task_facts(48);
     if (facts.empty()) continue;
+    scheduler.add_places(pass);
     const auto list =
         plan::lower(plan, plan.buckets[0], outline.graph, 48, c.options.logit_rows, c.infos);
     Simulator simulator;
