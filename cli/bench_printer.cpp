@@ -81,6 +81,9 @@ class MarkdownPrinter final : public BenchPrinter {
     };
     show_kv_ = varies([](const BenchSetting& s) { return s.kv_type; });
     show_ubatch_ = varies([](const BenchSetting& s) { return s.ubatch; });
+    for (const BenchSetting& s : matrix.settings) {
+      devices_width_ = std::max(devices_width_, s.devices.size());
+    }
     std::vector<std::string> titles = {"model", "size", "params", "devices", "threads"};
     if (show_kv_) titles.emplace_back("type_k");
     if (show_ubatch_) titles.emplace_back("n_ubatch");
@@ -133,17 +136,18 @@ class MarkdownPrinter final : public BenchPrinter {
   }
 
  private:
-  static size_t width(std::string_view title) {
+  size_t width(std::string_view title) const {
     if (title == "model") return 28;
     if (title == "t/s") return 18;
     if (title == "test" || title == "achieved") return 16;
-    if (title == "size" || title == "params" || title == "devices") return 12;
+    if (title == "devices") return devices_width_;
+    if (title == "size" || title == "params") return 12;
     return 8;
   }
 
   // The first column leans left, the others right. Characters are counted, not bytes.
-  static std::string line(const std::vector<std::string>& titles,
-                          const std::vector<std::string>& cells) {
+  std::string line(const std::vector<std::string>& titles,
+                   const std::vector<std::string>& cells) const {
     std::string text;
     for (size_t i = 0; i < cells.size(); ++i) {
       const auto characters =
@@ -158,6 +162,7 @@ class MarkdownPrinter final : public BenchPrinter {
   }
 
   Console& console_;
+  size_t devices_width_ = 12;
   std::string header_;
   bool show_kv_ = false;
   bool show_ubatch_ = false;

@@ -1,24 +1,10 @@
 #include "cli/device_report.h"
 
-#include <ctime>
-
 #include "cli/text.h"
+#include "troika/base/cache_file.h"
 #include "troika/device/probe/info_json.h"
 
 namespace troika::cli {
-namespace {
-
-using device::ProbeEnd;
-
-std::string ago(int64_t since) {
-  const int64_t minutes = std::max<int64_t>(0, (std::time(nullptr) - since) / 60);
-  if (minutes < 1) return "just now";
-  if (minutes < 120) return fmt::format("{} min ago", minutes);
-  return fmt::format("{} h ago", minutes / 60);
-}
-
-}  // namespace
-
 std::string_view status_of(const TriedDevice& device) {
   if (device.good()) return "ok";
   return device.missing() ? "missing" : "bad";
@@ -28,8 +14,8 @@ std::string reason_of(const TriedDevice& device) {
   if (device.good()) return {};
   std::string reason = device.report.error.message;
   if (device.report.bad_since > 0) {
-    reason +=
-        fmt::format("; found {}, 'troika doctor' tries it again", ago(device.report.bad_since));
+    reason += fmt::format("; found {}, 'troika doctor' tries it again",
+                          ago(seconds_since_1970() - device.report.bad_since));
   }
   return reason;
 }

@@ -1,15 +1,16 @@
 #include "cli/forecast_report.h"
 
+#include <algorithm>
+
 namespace troika::cli {
 namespace {
 
 using forecast::UnitUse;
 
-// The device of Troika that drives a unit; empty if none is known to.
-std::string device_for(const soc::Unit& unit) {
-  if (!unit.device.empty()) return unit.device;
-  if (unit.kind == soc::UnitKind::kCpu) return "cpu";
-  return unit.kind == soc::UnitKind::kGpu ? "opencl" : "";
+bool has_power(const soc::Soc& soc) {
+  return soc.idle_power.value > 0 ||
+         std::any_of(soc.units.begin(), soc.units.end(),
+                     [](const soc::Unit& unit) { return unit.power.has_value(); });
 }
 
 std::string band_text(const ForecastReport& report) {
@@ -44,7 +45,7 @@ std::string check_command(const ForecastReport& report) {
   std::string devices;
   std::string missing;
   for (const soc::Unit& unit : report.soc.units) {
-    const std::string device = device_for(unit);
+    const std::string device = soc::device_of(unit);
     std::string& list = device.empty() ? missing : devices;
     list += (list.empty() ? "" : ",") + (device.empty() ? unit.name : device);
   }
@@ -75,11 +76,15 @@ std::string report_text(const ForecastReport& report) {
   line("prefill_tok_s", answer.prefill_tok_s);
   line("tpot_ms", answer.tpot_ms, spread(answer.tpot_spread));
   line("decode_tok_s", answer.decode_tok_s);
-  line("energy_j", answer.energy_j,
-       fmt::format("{:.3f} of it in prefill", answer.prefill_energy_j));
-  line("power_w", answer.power_w,
-       fmt::format("{:.2f} in prefill, {:.2f} in decode", answer.prefill_power_w,
-                   answer.decode_power_w));
+  if (has_power(report.soc)) {
+    line("energy_j", answer.energy_j,
+         fmt::format("{:.3f} of it in prefill", answer.prefill_energy_j));
+    line("power_w", answer.power_w,
+         fmt::format("{:.2f} in prefill, {:.2f} in decode", answer.prefill_power_w,
+                     answer.decode_power_w));
+  } else {
+    text += "energy_j         unknown: the description has no power\n";
+  }
   text += fmt::format("{:<15}  {}\n", "error_band_pct", band_text(report));
   line("bound_ms", answer.bound_ms(),
        fmt::format("the least for this prefill, on {}; the forecast is {:.1f} % above it",
@@ -104,6 +109,9 @@ std::string report_text(const ForecastReport& report) {
 
 Json report_json(const ForecastReport& report) {
   const forecast::Answer& answer = report.answer;
+  const auto if_known = [known = has_power(report.soc)](double value) {
+    return known ? Json(value) : Json();
+  };
   Json units = Json::array();
   for (const UnitUse& use : answer.units) {
     units.push_back({{"name", use.name},
@@ -111,7 +119,7 @@ Json report_json(const ForecastReport& report) {
                      {"prefill_busy_ms", use.prefill_busy_ms},
                      {"decode_share", use.decode_share},
                      {"decode_busy_ms", use.decode_busy_ms},
-                     {"energy_j", use.energy_j},
+                     {"energy_j", if_known(use.energy_j)},
                      {"weights_gb", use.weights_gb},
                      {"sessions", use.sessions}});
   }
@@ -128,13 +136,13 @@ Json report_json(const ForecastReport& report) {
                  {"prefill_tok_s", answer.prefill_tok_s},
                  {"tpot_ms", answer.tpot_ms},
                  {"decode_tok_s", answer.decode_tok_s},
-                 {"energy_j", answer.energy_j},
-                 {"power_w", answer.power_w}};
+                 {"energy_j", if_known(answer.energy_j)},
+                 {"power_w", if_known(answer.power_w)}};
   object["error_band_pct"] = report.band ? Json(report.band->mean_error_pct) : Json();
   object["bound_ms"] = answer.bound_ms();
-  object["prefill_energy_j"] = answer.prefill_energy_j;
-  object["prefill_power_w"] = answer.prefill_power_w;
-  object["decode_power_w"] = answer.decode_power_w;
+  object["prefill_energy_j"] = if_known(answer.prefill_energy_j);
+  object["prefill_power_w"] = if_known(answer.prefill_power_w);
+  object["decode_power_w"] = if_known(answer.decode_power_w);
   if (report.question.variation.any()) {
     object["ttft_mean_ms"] = answer.ttft_spread.mean_ms;
     object["ttft_p90_ms"] = answer.ttft_spread.p90_ms;

@@ -1,11 +1,16 @@
 #include "cli/pass_report.h"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace troika::cli {
 namespace {
 
 using planner::PassPlan;
+
+// Of what was tried besides: the nearest ones tell enough.
+constexpr size_t kShownAlternatives = 6;
 
 double per_second(int64_t rows, double us) { return static_cast<double>(rows) / us * 1e6; }
 
@@ -52,11 +57,15 @@ std::string explained(const PassReport& report, const PassPlan& pass) {
   for (const planner::TunedBy& edit : pass.edits) {
     text += fmt::format("    tuned: {}: {:.3f} ms\n", edit.edit, edit.us / 1e3);
   }
-  for (const planner::PassAlternative& other : pass.alternatives) {
+  const size_t shown = std::min(pass.alternatives.size(), kShownAlternatives);
+  for (const planner::PassAlternative& other : std::span(pass.alternatives).first(shown)) {
     const std::string time = std::isfinite(other.predicted_us)
                                  ? fmt::format("{:.3f} ms", other.predicted_us / 1e3)
                                  : std::string("cannot be");
     text += fmt::format("    not {:<28}  {:>12}  {}\n", other.name, time, other.why_not);
+  }
+  if (pass.alternatives.size() > shown) {
+    text += fmt::format("    and {} more, by --json or --html\n", pass.alternatives.size() - shown);
   }
   return text + fmt::format("    {} schedules were tried\n", pass.evaluations);
 }

@@ -118,8 +118,10 @@ class Plan final : public Verb {
 
   Result<OperatorReport::Inputs> resolve() const {
     if (soc_.empty() || weight_.empty()) {
-      return make_error(ErrorCode::kInvalidArgument, "{} is needed; see 'troika plan --help'",
-                        soc_.empty() ? "--soc NAME" : "--weight NxK");
+      return make_error(ErrorCode::kInvalidArgument, "{}; see 'troika plan --help'",
+                        soc_.empty() ? "--soc NAME is needed"
+                                     : "--weight NxK is needed for one product, --shape or "
+                                       "--model for a whole model");
     }
     OperatorReport::Inputs inputs;
     RETURN_IF_ERROR(parse_weight(weight_, inputs.product));

@@ -1,5 +1,7 @@
 #include "cli/plan_model.h"
 
+#include <map>
+#include <set>
 #include <span>
 
 #include "cli/default_model.h"
@@ -38,6 +40,26 @@ Status check_machine_objective(const std::string& text) {
                     "hold; on this machine the time of each pass can be planned for: latency, ttft "
                     "or tpot; energy on a described chip, with --soc",
                     planner::to_string(objective));
+}
+
+// With the devices that drive the chip's units in place of these, where each has one of its own.
+plan::Plan for_devices(plan::Plan plan, const soc::Soc& soc) {
+  std::map<std::string, std::string> devices;
+  std::set<std::string> different;
+  for (const std::string& name : plan.devices) {
+    const std::optional<size_t> unit = soc.unit(name);
+    const std::string device = unit ? soc::device_of(soc.units[*unit]) : "";
+    devices[name] = device.empty() ? name : device;
+    different.insert(devices[name]);
+  }
+  if (different.size() < plan.devices.size()) return plan;
+  for (std::string& name : plan.devices) name = devices[name];
+  for (plan::RowsBucket& bucket : plan.buckets) {
+    for (plan::Placement& placement : bucket.placements) {
+      for (plan::Part& part : placement.parts) part.device = devices[part.device];
+    }
+  }
+  return plan;
 }
 
 Status write_file(const std::string& path, const std::string& text) {
@@ -158,7 +180,9 @@ Status ModelPlanFlags::run(Console& console, const cost::DescribedCost& cost,
   }
   ASSIGN_OR_RETURN(const planner::ModelPlan plan,
                    planner::plan_model(graph, cost, strategy, request));
-  if (!output_.empty()) RETURN_IF_ERROR(write_file(output_, plan::to_json(plan.plan)));
+  if (!output_.empty()) {
+    RETURN_IF_ERROR(write_file(output_, plan::to_json(for_devices(plan.plan, cost.soc()))));
+  }
   const std::string name = model_.empty() ? shape_ + " " + type_ : model_;
   const PassReport report{cost.soc().name, cost.soc().stack, true, printable(name),
                           strategy.name,   prompt_,          cost, plan};

@@ -1,4 +1,6 @@
 // troika profile: measures devices on a model's shapes, keeps the result, and shows it.
+#include <algorithm>
+
 #include "cli/cache_folder.h"
 #include "cli/load.h"
 #include "cli/measured_profile.h"
@@ -10,6 +12,17 @@
 
 namespace troika::cli {
 namespace {
+
+// Above this a profile says little of how fast a device is.
+constexpr double kNoisyError = 0.5;
+
+double noisiest(const profile::Profile& profile) {
+  double error = 0;
+  for (const profile::DeviceProfile& device : profile.devices) {
+    error = std::max(error, device.stated_error());
+  }
+  return error;
+}
 
 class ProfileVerb final : public Verb {
  public:
@@ -63,6 +76,12 @@ class ProfileVerb final : public Verb {
       text += fmt::format("{}: {} products, largest error at {} held-out points {:.1f} %\n",
                           device.name, device.products.size(), device.checks.size(),
                           100 * device.stated_error());
+    }
+    if (noisiest(profile) > kNoisyError) {
+      console.warn(
+          "these measurements contradict each other: was the machine busy? 'troika profile "
+          "--again' "
+          "measures anew; plans made from them need --tune");
     }
     return console.print(
         text + fmt::format("measured in {:.0f} s; --show prints all of it\n", profile.took_s));

@@ -44,6 +44,10 @@ class SocVerb final : public Verb {
       ASSIGN_OR_RETURN(const soc::Soc chip, soc::find(name_));
       return write(chip, console);
     }
+    if (action_.empty()) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "no action is given; actions: from-profile, list, show");
+    }
     if (action_ != "from-profile") {
       return make_error(ErrorCode::kInvalidArgument,
                         "{} is no action; actions: from-profile, list, show", in_quotes(action_));

@@ -22,7 +22,8 @@ std::string shortened(std::string_view text, size_t max_bytes);
 // \n, \t, \r, \\, \", \' and \xHH replaced by what they stand for; others stay as they are.
 std::string unescape(std::string_view text);
 
-// Where a flag takes a name or a file: whether it is one, with '/' in its path or '.json' at its end.
+// Where a flag takes a name or a file: whether it is one, with '/' in its path or '.json' at its
+// end.
 bool is_file_name(std::string_view name);
 
 // More text than any context holds; keeps /dev/zero from filling the memory.

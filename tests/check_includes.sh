@@ -47,10 +47,8 @@ may[cli]+=" troika/published troika/reproduce"
 # Any test may read files of the repository; tests of what runs on a device may name a real one.
 test_may() {
   if [[ $1 == *_test.cpp ]]; then echo -n "tests/repository.h "; fi
-  if [[ $1 == troika/@(device|runtime|engine)/*_test.cpp ]]; then
-    echo "troika/device/registry troika/device/cpu troika/device/conformance"
-  elif [[ $1 == examples/*_test.cpp ]]; then
-    echo "troika/device/conformance troika/plan troika/runtime"
+  if [[ $1 == @(troika/device|troika/runtime|troika/engine|examples)/*_test.cpp ]]; then
+    echo "troika/device/registry troika/device/cpu troika/device/conformance troika/plan troika/runtime"
   fi
 }
 

@@ -122,6 +122,12 @@ void keep_newest(const std::string& folder, size_t files, uint64_t bytes) {
   }
 }
 
+std::string ago(int64_t seconds) {
+  if (seconds < 120) return fmt::format("{} s ago", std::max<int64_t>(seconds, 0));
+  if (seconds < 7200) return fmt::format("{} min ago", seconds / 60);
+  return fmt::format("{} h ago", seconds / 3600);
+}
+
 int64_t seconds_since_1970() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch())

@@ -31,5 +31,7 @@ void keep_newest(const std::string& folder, size_t files, uint64_t bytes);
 
 // For how old something is, in seconds since 1970.
 int64_t seconds_since_1970();
+// How long ago that was, for people: "3 min ago".
+std::string ago(int64_t seconds);
 
 }  // namespace troika

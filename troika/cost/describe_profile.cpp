@@ -94,6 +94,7 @@ class Describer {
                 : device.kind == "npu" ? soc::UnitKind::kNpu
                                        : soc::UnitKind::kCpu;
     unit.description = device.description;
+    unit.device = device.name;
     unit.only_products = facts.only_products;
     unit.bandwidth =
         measured(std::max(facts.bandwidth_gbps, kLeastGbps), "stored weights, one row");

@@ -1,6 +1,7 @@
 // The engine's devices: opened one by one, checked, and put aside when they fail, at load or in the
 // middle of an answer.
 #include <algorithm>
+#include <utility>
 
 #include "troika/base/cores.h"
 #include "troika/device/check/check.h"
@@ -16,6 +17,13 @@ std::string names(const std::vector<std::unique_ptr<device::Device>>& devices) {
   std::string text;
   for (const auto& device : devices) text += (text.empty() ? "" : ", ") + device->info().name;
   return text;
+}
+
+// What a device says of itself begins with its name.
+std::string put_aside(const std::string& name, std::string_view why) {
+  const std::string own = fmt::format("device {}: ", name);
+  if (why.starts_with(own)) why.remove_prefix(own.size());
+  return fmt::format("device {} is put aside: {}", name, why);
 }
 
 bool is_known(const device::DeviceSpec& spec) {
@@ -85,8 +93,7 @@ Status Engine::State::open_devices() {
       continue;
     }
     if (ends_loading(specs[i], device.error())) return tl::unexpected<Error>(device.error());
-    refused.push_back(
-        fmt::format("device {} is put aside: {}", specs[i].text, device.error().message));
+    refused.push_back(put_aside(specs[i].text, device.error().message));
   }
   if (!refused.empty()) forget_plan();
   if (devices.empty()) {
@@ -95,8 +102,21 @@ Status Engine::State::open_devices() {
   for (const std::string& text : refused) {
     if (options.warn) options.warn(fmt::format("{}; going on with {}", text, names(devices)));
   }
-  options.threads = 0;
+  std::string in_floats;
+  for (const auto& device : devices) {
+    if (device->info().int8_inputs) continue;
+    in_floats += (in_floats.empty() ? "" : ", ") + device->info().name;
+  }
+  if (options.int8_activations && !in_floats.empty() && options.warn) {
+    options.warn("--activations int8 has no effect on " + in_floats +
+                 ", which takes floats: only devices that can take 8 bits do");
+  }
+  const int asked = std::exchange(options.threads, 0);
   for (const auto& device : devices) options.threads += device->info().threads;
+  if (asked > 0 && options.threads > asked && options.warn) {
+    options.warn(
+        fmt::format("-t {}: the devices named use {} cores all the same", asked, options.threads));
+  }
   return {};
 }
 
@@ -130,8 +150,8 @@ Status Engine::State::put_lost_aside(const Error& cause) {
   }
   for (const LostReason& one : lost) {
     if (options.warn) {
-      options.warn(fmt::format("device {} is put aside: {}; going on with {}", one.name, one.why,
-                               names(devices)));
+      options.warn(
+          fmt::format("{}; going on with {}", put_aside(one.name, one.why), names(devices)));
     }
   }
   return {};

@@ -15,12 +15,6 @@ namespace {
 constexpr double kForcedShare = 0.1;
 std::string activations_name(bool int8) { return int8 ? "int8" : "f32"; }
 
-std::string ago(int64_t seconds) {
-  if (seconds < 120) return fmt::format("{} s ago", seconds);
-  if (seconds < 7200) return fmt::format("{} min ago", seconds / 60);
-  return fmt::format("{} h ago", seconds / 3600);
-}
-
 }  // namespace
 
 Status Engine::State::find_rates() {

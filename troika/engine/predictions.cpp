@@ -152,8 +152,10 @@ std::optional<plan::Plan> Engine::State::find_stored_plan() {
   }
   if (!fits) {
     if (options.warn) {
-      options.warn(fmt::format("the stored plan is not used: {}; 'troika plan' makes it anew",
-                               fits.error().message));
+      options.warn(
+          fmt::format("the stored plan is not used: {}; 'troika plan --device {} -p {}' "
+                      "makes it anew",
+                      fits.error().message, options.devices, options.batch_rows));
     }
     return std::nullopt;
   }

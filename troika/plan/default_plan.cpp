@@ -47,8 +47,9 @@ Result<std::vector<double>> parse_shares(std::string_view text, size_t n_devices
   }
   if (shares.size() != n_devices) {
     return make_error(ErrorCode::kInvalidArgument,
-                      "--split: {} shares for {} devices: give one for each, or none",
-                      shares.size(), n_devices);
+                      "--split: {} share{} for {} device{}: give one for each, or none",
+                      shares.size(), shares.size() == 1 ? "" : "s", n_devices,
+                      n_devices == 1 ? "" : "s");
   }
   const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
   for (const double share : shares) {

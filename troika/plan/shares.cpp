@@ -30,7 +30,8 @@ int64_t largest_within(int64_t rows, std::span<const int64_t> standard) {
   return best;
 }
 
-// The sum of at most two standard lengths that is nearest to `target`, within `most`.
+// The sum of at most two standard lengths that is nearest to `target`, within `most`; of single
+// rows only where no length is longer, since a task of one costs nearly as much as one of many.
 int64_t nearest_sum(double target, int64_t most, std::span<const int64_t> standard) {
   int64_t best = 0;
   const auto consider = [&](int64_t sum) {
@@ -39,9 +40,14 @@ int64_t nearest_sum(double target, int64_t most, std::span<const int64_t> standa
     };
     if (sum <= most && distance(sum) < distance(best)) best = sum;
   };
+  const bool has_longer =
+      std::any_of(standard.begin(), standard.end(), [](int64_t length) { return length > 1; });
   for (const int64_t a : standard) {
+    if (has_longer && a == 1) continue;
     consider(a);
-    for (const int64_t b : standard) consider(a + b);
+    for (const int64_t b : standard) {
+      if (!has_longer || b > 1) consider(a + b);
+    }
   }
   return best;
 }

@@ -38,7 +38,8 @@ std::vector<int64_t> standard_pieces(int64_t rows, std::span<const int64_t> stan
 int64_t padded_rows(int64_t rows, std::span<const int64_t> standard);
 
 // Cuts `rows` rows by shares; a part with standard lengths (`standard[i]` not empty) gets a sum of
-// at most two of them, the nearest to its share, unless all parts are such.
+// at most two of them, or nothing, whatever is nearest to its share, unless all parts are such.
+// Lengths of one row do not count beside longer ones.
 std::vector<Range> split_rows(int64_t rows, std::span<const double> shares,
                               std::span<const std::span<const int64_t>> standard);
 

@@ -133,6 +133,12 @@ Status units_and_stacks_from(Fields& root, Soc& soc) {
 
 }  // namespace
 
+std::string device_of(const Unit& unit) {
+  if (!unit.device.empty()) return unit.device;
+  if (unit.kind == UnitKind::kCpu) return "cpu";
+  return unit.kind == UnitKind::kGpu ? "opencl" : "";
+}
+
 std::string_view to_string(UnitKind kind) {
   switch (kind) {
     case UnitKind::kCpu:

@@ -115,6 +115,10 @@ struct Unit {
   std::optional<ActivePower> power;
 };
 
+// The device of Troika that drives a unit: as described, else by its kind; empty if none is known
+// to.
+std::string device_of(const Unit& unit);
+
 // Bandwidth that units reach together.
 struct Together {
   std::vector<std::string> units;

@@ -85,8 +85,13 @@ Result<CheckReport> check_once(Device& device, const std::string& key, const Dev
   const bool same = known && !known->version.empty() && known->version == device.info().version;
   if (remembered != nullptr) *remembered = same;
   if (same && known->good) return known->report;
-  if (same) return tl::unexpected<Error>(Error{ErrorCode::kDeviceFailed, known->message});
+  if (same) {
+    return make_error(ErrorCode::kDeviceFailed, "{}; found {}, 'troika doctor' tries it again",
+                      known->message, ago(seconds_since_1970() - known->time));
+  }
   Result<CheckReport> report = check(device);
+  // Memory may be there the next time.
+  if (!report && report.error().code == ErrorCode::kOutOfMemory) return report;
   DeviceRecord record;
   record.version = device.info().version;
   record.good = report.has_value();

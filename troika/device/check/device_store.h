@@ -51,7 +51,8 @@ class DeviceStore {
 };
 
 // check(), or what the store remembers of the same device with the same driver; the store then
-// holds the outcome. `remembered`, if given, tells which it was.
+// holds the outcome, unless memory was too short for one. `remembered`, if given, tells which it
+// was.
 Result<CheckReport> check_once(Device& device, const std::string& key, const DeviceStore& store,
                                bool* remembered = nullptr);
 

@@ -212,8 +212,21 @@ TEST_F(DeviceStoreTest, ADeviceIsCheckedOncePerDriver) {
   const auto again = check_once(wrong, "npu", store(), &remembered);
   EXPECT_TRUE(remembered);
   ASSERT_FALSE(first.has_value() || again.has_value());
-  EXPECT_EQ(first.error().message, again.error().message);
+  EXPECT_TRUE(again.error().message.starts_with(first.error().message + "; found "))
+      << again.error().message;
   EXPECT_EQ(again.error().code, ErrorCode::kDeviceFailed);
+}
+
+TEST_F(DeviceStoreTest, WhatWasShortForACheckIsNotRemembered) {
+  ReferenceDevice device(Fault::kHasNoMemory);
+  device.facts().version = "1";
+  bool remembered = false;
+  for (int i = 0; i < 2; ++i) {
+    const auto report = check_once(device, "npu", store(), &remembered);
+    ASSERT_FALSE(report.has_value());
+    EXPECT_EQ(report.error().code, ErrorCode::kOutOfMemory);
+    EXPECT_FALSE(remembered);
+  }
 }
 
 TEST(DeviceKey, LeavesCoresOut) {

@@ -128,7 +128,12 @@ Result<const DeviceType*> find_device_type(std::string_view name) {
     if (type.name == name) return &type;
     known += (known.empty() ? "" : ", ") + std::string(type.name);
   }
-  return make_error(ErrorCode::kNotFound, "no device \"{}\": this build has {}", name, known);
+  // Kinds are how people call them.
+  const std::string_view meant = name == "gpu"   ? "; a GPU is opencl"
+                                 : name == "npu" ? "; an NPU is openvino"
+                                                 : "";
+  return make_error(ErrorCode::kNotFound, "no device \"{}\": this build has {}{}", name, known,
+                    meant);
 }
 
 Result<std::unique_ptr<Device>> open_device(const DeviceSpec& spec, const std::vector<int>& cores,

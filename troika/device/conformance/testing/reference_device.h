@@ -39,6 +39,7 @@ enum class Fault {
   kGivesTheSameForAnyInput,
   kEightBitActivations,
   kRefusesToCompile,
+  kHasNoMemory,
   kRefusesToRun,
   kHangs,
 };
@@ -71,6 +72,9 @@ class ReferenceDevice final : public Device {
   Result<std::unique_ptr<Kernel>> compile(const Program& program) override {
     if (fault_ == Fault::kRefusesToCompile) {
       return make_error(ErrorCode::kDeviceFailed, "no room for a graph");
+    }
+    if (fault_ == Fault::kHasNoMemory) {
+      return make_error(ErrorCode::kOutOfMemory, "no memory for a graph");
     }
     auto kernel = std::make_unique<ReferenceKernel>();
     kernel->program = program;
