@@ -24,6 +24,11 @@ class DeviceProfiler {
 
  private:
   using Shape = ProductShape;
+  // Some layers of one length, and their best time by now.
+  struct LayerRuns {
+    LayerPoint point;
+    std::vector<std::shared_ptr<Prepared>> prepared;
+  };
 
   Status launches();
   Status order();
@@ -34,6 +39,8 @@ class DeviceProfiler {
   Status attention();
   Status elementwise();
   Status layers();
+  Status prepare_layers();
+  Status time_layers();
   Status bandwidth();
 
   // Measures a product unless the profile holds it; its time in a task without the task's own cost.
@@ -66,6 +73,7 @@ class DeviceProfiler {
   DeviceProfile& profile_;
   std::function<void(double)> step_;
   Stopwatch stopwatch_;
+  std::vector<LayerRuns> layers_;  // while they are measured
   double done_part_ = 0;
   double until_ = 0;
   double step_part_ = 0;
