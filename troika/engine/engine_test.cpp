@@ -364,6 +364,24 @@ TEST(Engine, TheAnswerGoesOnWhenADeviceIsLost) {
   }
 }
 
+// A plan for single rows that is dropped with its device no longer says how long passes may be.
+TEST(Engine, PassesAreAsLongAsAskedForOnceAPlanIsDropped) {
+  const auto alone = open(small());
+  EngineOptions options = small();
+  options.devices = "cpu@0,systolic@0";
+  options.plan = plan::single_device_plan((*alone)->graph(), "systolic@0", 1, "f32");
+  options.plan->devices = {"cpu@0", "systolic@0"};
+  const auto engine = open(options);
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  EXPECT_EQ((*engine)->options().batch_rows, 1);
+  const auto session = (*engine)->new_session();
+  (*engine)->devices()[1]->abandon({ErrorCode::kDeviceFailed, "pulled out"});
+  const auto answer = (*session)->generate(prompt(20), greedy(4));
+  ASSERT_TRUE(answer.has_value()) << answer.error().message;
+  EXPECT_EQ((*engine)->devices().size(), 1u);
+  EXPECT_EQ((*engine)->options().batch_rows, small().batch_rows);
+}
+
 TEST(Engine, ScoreIsTheSumOverAllPredictedTokens) {
   constexpr int64_t kWindow = 32;
   EngineOptions options = small(kWindow);
