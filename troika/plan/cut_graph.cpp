@@ -35,8 +35,11 @@ Cutter::Cutter(const Plan& plan, const RowsBucket& bucket, const graph::Graph& g
 
 void Cutter::run(const std::vector<Step>& steps) {
   for (const Step& step : steps) {
-    for (const int32_t block : units_.at({step.chunk, step.chunks}).blocks) {
-      for (const OpId op : stages_[{step.stage, step.layer}]) run_op(op, block, step.chunk);
+    const std::vector<int32_t>& blocks = units_.at({step.chunk, step.chunks}).blocks;
+    for (const auto turn : turns(graph_, stages_[{step.stage, step.layer}])) {
+      for (const int32_t block : blocks) {
+        for (const OpId op : turn) run_op(op, block, step.chunk);
+      }
     }
   }
   run_head();

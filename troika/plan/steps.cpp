@@ -80,6 +80,21 @@ bool JoinedStages::cover(const Placement& placement) const {
   return true;
 }
 
+std::vector<std::span<const graph::OpId>> turns(const graph::Graph& graph,
+                                                std::span<const graph::OpId> stage) {
+  const auto is_product = [&](size_t i) {
+    return graph.op(stage[i]).kind == graph::OpKind::kMatMul;
+  };
+  std::vector<std::span<const graph::OpId>> turns;
+  size_t first = 0;
+  for (size_t i = 1; i <= stage.size(); ++i) {
+    if (i < stage.size() && is_product(i) == is_product(first)) continue;
+    turns.push_back(stage.subspan(first, i - first));
+    first = i;
+  }
+  return turns;
+}
+
 std::vector<int64_t> chunk_sizes(const RowsBucket& bucket, int64_t rows) {
   std::vector<int64_t> sizes;
   while (rows > 0) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,11 @@ struct Step {
   int32_t chunk = 0;   // the first
   int32_t chunks = 1;  // more than one: joined
 };
+
+// Operators of a stage in runs of products and of others: blocks of the same chunk take turns after
+// each, so that a device computes one block's products while another has those of the next.
+std::vector<std::span<const graph::OpId>> turns(const graph::Graph& graph,
+                                                std::span<const graph::OpId> stage);
 
 // Rows of the chunks of a pass of `rows` rows, and how many there are.
 std::vector<int64_t> chunk_sizes(const RowsBucket& bucket, int64_t rows);

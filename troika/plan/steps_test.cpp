@@ -335,6 +335,64 @@ TEST_F(StepsTest, ChunksThatWouldBePaddedStayApart) {
   EXPECT_FALSE(joins({11, 32, 21}));
 }
 
+TEST_F(StepsTest, TurnsAreProductsThenOthers) {
+  std::vector<graph::OpId> stage;
+  for (size_t id = 0; id < graph_.ops.size(); ++id) {
+    const graph::Op& op = graph_.ops[id];
+    if (op.stage == Stage::kG2 && op.layer == 1) stage.push_back(static_cast<graph::OpId>(id));
+  }
+  const auto parts = turns(graph_, stage);
+  // o; residual, norm; gate, up; their product; down; residual.
+  ASSERT_EQ(parts.size(), 6u);
+  std::vector<graph::OpId> all;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (const graph::OpId id : parts[i]) {
+      EXPECT_EQ(graph_.op(id).kind == graph::OpKind::kMatMul, i % 2 == 0);
+      all.push_back(id);
+    }
+  }
+  EXPECT_EQ(all, stage);
+  EXPECT_TRUE(turns(graph_, {}).empty());
+}
+
+// Who has the second block computes its products before it waits for those of the first.
+TEST_F(StepsTest, BlocksOfAChunkTakeTurns) {
+  Plan plan = two_devices();
+  RowsBucket& bucket = plan.buckets[0];
+  bucket.chunks.clear();
+  stage(plan, Stage::kAttention).parts = {{"a"}};
+  Placement gate;
+  gate.stage = Stage::kG2;
+  gate.op = "gate";
+  gate.first_layer = 0;
+  gate.last_layer = 1;
+  gate.cut = Cut::kActivationCentric;
+  gate.parts = {{plan.devices[1], 0.5}, {plan.devices[0], 0.5}};
+  bucket.placements.push_back(gate);
+  ASSERT_TRUE(check(plan, graph_).has_value());
+  std::vector<device::DeviceInfo> infos(2);
+  for (size_t i = 0; i < 2; ++i) infos[i].name = plan.devices[i];
+  const auto list = lower(plan, bucket, graph_, kRows, 1, infos);
+  ASSERT_TRUE(list.has_value()) << list.error().message;
+  // On the first device: the product of the second block, before what waits for the other device.
+  bool product_before_wait = false;
+  size_t waiting = 0;
+  for (const Task& task : list->tasks) {
+    if (task.device != 0 || task.stage != Stage::kG2 || task.layer != 0) continue;
+    if (!task.waits.empty()) {
+      ++waiting;
+      continue;
+    }
+    for (const graph::OpId id : task.program.ops) {
+      const graph::Op& op = list->cut->graph.op(id);
+      const bool product = op.kind == graph::OpKind::kMatMul && task.block == 1;
+      product_before_wait = product_before_wait || (product && waiting == 0);
+    }
+  }
+  EXPECT_GE(waiting, 1u);
+  EXPECT_TRUE(product_before_wait);
+}
+
 TEST_F(StepsTest, ManyStepsAreOrderedQuickly) {
   Plan plan = two_devices();
   RowsBucket& bucket = plan.buckets[0];

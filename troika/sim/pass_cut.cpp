@@ -18,12 +18,13 @@ using plan::Range;
 
 PassCutter::PassCutter(const graph::Graph& graph, std::span<const device::DeviceInfo> infos,
                        const std::vector<std::string>& devices, const plan::ProductRanges& ranges,
-                       const LoweredOptions& options)
+                       const LoweredOptions& options, int32_t positions_of_layer)
     : graph_(graph),
       infos_(infos),
       devices_(devices),
       ranges_(ranges),
       options_(options),
+      positions_of_layer_(positions_of_layer),
       where_(graph.tensors.size()) {
   std::vector<int32_t> of_layer(static_cast<size_t>(graph.n_layers), 0);
   for (const Op& op : graph.ops) {
@@ -58,7 +59,7 @@ void PassCutter::start(int32_t position, CutStage& out) {
   out.attention.clear();
   out_ = &out;
   position_ = position;
-  layer_ = position == 0 ? -1 : (position - 1) / 3;
+  layer_ = position == 0 ? -1 : (position - 1) / positions_of_layer_;
   if (layer_ < 0 || in_head_ || block_ >= 0) return;
   const auto slot = static_cast<size_t>(layer_ % 2);
   if (own_.layer[slot] == layer_) return;
@@ -75,7 +76,7 @@ void PassCutter::skip(int32_t from, int32_t to) {
   for (size_t slot = 0; slot < 2; ++slot) {
     for (Value& one : own_.layers[slot]) {
       for (Slice& slice : one.slices) {
-        if (!slice.writer.fixed) slice.writer.position += 3 * layers;
+        if (!slice.writer.fixed) slice.writer.position += positions_of_layer_ * layers;
       }
     }
   }

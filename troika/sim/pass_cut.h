@@ -22,8 +22,8 @@ namespace troika::sim {
 // Of an OpRef: an operator of the head, whatever block's rows it works on.
 inline constexpr int32_t kHeadBlock = INT32_MAX;
 
-// An operator of the same block: the stage that it was queued in (0: the input, 1 + 3 layer + stage
-// in the layers, then the head) and its number there.
+// An operator of the same block: the position that it was queued in (0: the input, then those of
+// the layers, as many in each, then the head) and its number there.
 struct OpRef {
   int32_t position = 0;
   int32_t op = 0;
@@ -56,6 +56,7 @@ struct CutOp {
   int32_t n_cross = 0;
 };
 
+// What stands in one position: a stage, or a turn of one.
 struct CutStage {
   std::vector<CutOp> ops;
   std::vector<OpRef> deps;
@@ -76,7 +77,7 @@ class PassCutter {
  public:
   PassCutter(const graph::Graph& graph, std::span<const device::DeviceInfo> infos,
              const std::vector<std::string>& devices, const plan::ProductRanges& ranges,
-             const LoweredOptions& options);
+             const LoweredOptions& options, int32_t positions_of_layer);
 
   // A fresh pass.
   void begin_pass() { sound_ = true; }
@@ -190,6 +191,7 @@ class PassCutter {
   const std::vector<std::string>& devices_;
   const plan::ProductRanges& ranges_;
   const LoweredOptions& options_;
+  int32_t positions_of_layer_;
   std::vector<Place> where_;  // by tensor
   size_t outer_size_ = 0;
   size_t layer_size_ = 0;

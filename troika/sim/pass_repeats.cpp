@@ -8,29 +8,35 @@
 #include "troika/sim/pass_references.h"
 
 namespace troika::sim {
-namespace {
-
-constexpr int32_t kLayer = 3;  // positions
-
-}  // namespace
-
 void PassGrouper::find_periods() {
   period_.assign(instances_.size(), 0);
   run_.assign(instances_.size(), 0);
   for (size_t i = 0; i < instances_.size(); ++i) {
     const CutInstance& own = instances_[i];
-    const bool in_layers = own.block != kHeadBlock && own.position > kLayer;
+    const bool in_layers = own.block != kHeadBlock && own.position > layer_;
     if (!in_layers) continue;
-    const int32_t before = place(own.block, own.position - kLayer);
+    const int32_t before = place(own.block, own.position - layer_);
     if (before < 0 || static_cast<size_t>(before) >= i) continue;
     const CutInstance& other = instances_[static_cast<size_t>(before)];
-    if (other.stage != own.stage || other.shift + kLayer != own.shift) continue;
+    if (other.stage != own.stage || other.shift + layer_ != own.shift) continue;
     if (std::memcmp(&crosses_[static_cast<size_t>(own.first_op)],
                     &crosses_[static_cast<size_t>(other.first_op)], own.stage->ops.size()) != 0) {
       continue;
     }
     period_[i] = static_cast<int32_t>(i) - before;
-    run_[i] = period_[i - 1] == period_[i] ? run_[i - 1] + 1 : 1;
+  }
+  // Where a task ends depends on the rest of its step: only whole ones are repeated.
+  for (size_t first = 0; first < instances_.size();) {
+    const size_t end = step_end(first);
+    const int32_t period = period_[first];
+    const bool same = std::all_of(period_.begin() + static_cast<std::ptrdiff_t>(first),
+                                  period_.begin() + static_cast<std::ptrdiff_t>(end),
+                                  [period](int32_t own) { return own == period; });
+    for (; first < end; ++first) {
+      if (!same) period_[first] = 0;
+      if (period_[first] == 0) continue;
+      run_[first] = period_[first - 1] == period_[first] ? run_[first - 1] + 1 : 1;
+    }
   }
   marks_.resize(instances_.size());
   marked_next_.resize(instances_.size() * n_devices_ * n_devices_);
@@ -129,7 +135,7 @@ int32_t PassGrouper::last_like(int32_t index, int32_t layers) const {
   if (first.position == 0) return index;
   int32_t last = index;
   for (int32_t layer = 1; layer <= layers; ++layer) {
-    last = place(first.block, first.position + kLayer * layer);
+    last = place(first.block, first.position + layer_ * layer);
     if (instances_[static_cast<size_t>(last)].stage != first.stage) return -1;
   }
   return last;

@@ -6,12 +6,14 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <span>
 
 #include "troika/plan/lower.h"
 #include "troika/plan/rows.h"
 #include "troika/plan/steps.h"
 #include "troika/sim/operator_cost.h"
 #include "troika/sim/pass_cut.h"
+#include "troika/sim/pass_layout.h"
 #include "troika/sim/pass_tasks.h"
 
 namespace troika::sim {
@@ -20,24 +22,6 @@ namespace {
 using graph::Op;
 using graph::OpId;
 using graph::OpKind;
-
-constexpr int32_t kLayerStages = 3;
-constexpr std::array kStageOf = {graph::Stage::kG1, graph::Stage::kAttention, graph::Stage::kG2};
-
-// Layers whose operators have the same shapes and stored types.
-bool alike(const graph::Graph& graph, const std::vector<OpId>& a, const std::vector<OpId>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](OpId x, OpId y) {
-    const Op& one = graph.op(x);
-    const Op& other = graph.op(y);
-    const bool same_weight = (one.weight == nullptr) == (other.weight == nullptr) &&
-                             (one.weight == nullptr || (one.weight->type == other.weight->type &&
-                                                        one.weight->rows == other.weight->rows &&
-                                                        one.weight->cols == other.weight->cols));
-    return one.kind == other.kind && same_weight &&
-           graph.tensor(one.output).width == graph.tensor(other.output).width &&
-           one.heads.n_heads == other.heads.n_heads && one.heads.group == other.heads.group;
-  });
-}
 
 bool same_deps(const CutStage& a, const CutStage& b, int32_t shift) {
   return std::equal(a.deps.begin(), a.deps.end(), b.deps.begin(), b.deps.end(),
@@ -105,30 +89,20 @@ struct PassScheduler::State {
       : graph(g), cost(c), infos(std::move(i)), options(std::move(o)) {
     for (const device::DeviceInfo& info : infos) plan.devices.push_back(info.name);
     ranges = std::make_unique<plan::ProductRanges>(graph, plan.devices, infos);
-    cutter = std::make_unique<PassCutter>(graph, infos, plan.devices, *ranges, options);
-    const auto layers = static_cast<int32_t>(graph.n_layers);
-    positions = 2 + kLayerStages * layers;
-    ops.resize(static_cast<size_t>(positions));
     for (size_t id = 0; id < graph.ops.size(); ++id) {
-      const Op& op = graph.ops[id];
-      ops[static_cast<size_t>(position_of(op.stage, op.layer))].push_back(static_cast<OpId>(id));
-      names.push_back(op.kind == OpKind::kMatMul ? plan::product_name(graph, static_cast<OpId>(id))
-                                                 : std::string_view());
+      names.push_back(graph.ops[id].kind == OpKind::kMatMul
+                          ? plan::product_name(graph, static_cast<OpId>(id))
+                          : std::string_view());
     }
-    for (int32_t layer = 0; layer + 1 < layers; ++layer) {
-      bool same = true;
-      for (int32_t stage = 0; stage < kLayerStages; ++stage) {
-        const auto position = static_cast<size_t>(1 + kLayerStages * layer + stage);
-        same = same && alike(graph, ops[position], ops[position + kLayerStages]);
-      }
-      like_next.push_back(same);
+    by_stages = layout_of(graph, false);
+    by_turns = layout_of(graph, true);
+    for (std::optional<Layout>* const one : {&by_stages, &by_turns}) {
+      if (!*one) continue;
+      Layout& own = **one;
+      own.cutter =
+          std::make_unique<PassCutter>(graph, infos, plan.devices, *ranges, options, own.of_layer);
+      own.grouper = std::make_unique<PassGrouper>(infos, own.positions, own.of_layer);
     }
-    like_next.push_back(false);
-    place_at.push_back({graph::Stage::kInput, -1, 0});
-    for (int32_t layer = 0; layer < layers; ++layer) {
-      for (const graph::Stage stage : kStageOf) place_at.push_back({stage, layer, 0});
-    }
-    place_at.push_back({graph::Stage::kHead, -1, 0});
     options.devices.resize(infos.size());
     std::iota(options.devices.begin(), options.devices.end(), size_t{0});
     set_chip(cost, options.devices, chip);
@@ -137,23 +111,6 @@ struct PassScheduler::State {
       switches =
           switches || facts.back().datapath_switch_us > 0 || facts.back().weights_switch_us > 0;
     }
-    grouper = std::make_unique<PassGrouper>(infos, positions);
-  }
-
-  int32_t position_of(graph::Stage stage, int32_t layer) const {
-    switch (stage) {
-      case graph::Stage::kInput:
-        return 0;
-      case graph::Stage::kHead:
-        return positions - 1;
-      case graph::Stage::kG1:
-        return 1 + kLayerStages * layer;
-      case graph::Stage::kAttention:
-        return 2 + kLayerStages * layer;
-      case graph::Stage::kG2:
-        return 3 + kLayerStages * layer;
-    }
-    return 0;
   }
 
   const plan::Placement* placement(const plan::RowsBucket& bucket, OpId id, int32_t chunk) const {
@@ -207,13 +164,10 @@ struct PassScheduler::State {
   LoweredOptions options;
   plan::Plan plan;  // for the names of devices
   std::unique_ptr<plan::ProductRanges> ranges;
-  std::unique_ptr<PassCutter> cutter;
-  std::unique_ptr<PassGrouper> grouper;
-  int32_t positions = 0;
-  std::vector<std::vector<OpId>> ops;   // by position
+  std::optional<Layout> by_stages;
+  std::optional<Layout> by_turns;
+  const Layout* layout = nullptr;       // of the bucket at hand
   std::vector<std::string_view> names;  // by operator; empty unless a product
-  std::vector<bool> like_next;          // by layer
-  std::vector<TaskPlace> place_at;      // by position, of the first chunk
   Schedule chip;                        // without tasks
   std::vector<cost::RunFacts> facts;
   bool switches = false;  // some device takes time to go from one product to another
@@ -280,38 +234,41 @@ void PassScheduler::State::cut_block(const plan::RowsBucket& bucket, BlockKind& 
   const auto cut = [&](int32_t position) {
     CutStage& stage = stages.next();
     stage.number = static_cast<int32_t>(stages.size());
-    cutter->cut(position, ops[static_cast<size_t>(position)], decision, stage);
+    layout->cutter->cut(position, layout->ops[static_cast<size_t>(position)], decision, stage);
     kind.by_position[static_cast<size_t>(position)] = {&stage, 0};
   };
-  kind.by_position.assign(static_cast<size_t>(positions), {nullptr, 0});
-  cutter->begin(kind.one_row);
+  const int32_t of_layer = layout->of_layer;
+  kind.by_position.assign(static_cast<size_t>(layout->positions), {nullptr, 0});
+  layout->cutter->begin(kind.one_row);
   cut(0);
   const auto layers = static_cast<int32_t>(graph.n_layers);
   const auto like_before = [&](int32_t layer) {
-    return like_next[static_cast<size_t>(layer - 1)] && !border[static_cast<size_t>(layer)];
+    return layout->like_next[static_cast<size_t>(layer - 1)] && !border[static_cast<size_t>(layer)];
   };
   for (int32_t layer = 0; layer < layers; ++layer) {
-    const int32_t first = 1 + kLayerStages * layer;
+    const int32_t first = layout->begin_of(layer);
     bool repeats = layer > 0 && like_before(layer);
-    for (int32_t stage = 0; stage < kLayerStages; ++stage) {
-      cut(first + stage);
-      repeats = repeats && kind.by_position[static_cast<size_t>(first + stage - 3)].second == 0 &&
-                same_stage(*kind.by_position[static_cast<size_t>(first + stage - 3)].first,
-                           *kind.by_position[static_cast<size_t>(first + stage)].first, 3);
+    for (int32_t position = first; position < first + of_layer; ++position) {
+      cut(position);
+      if (!repeats) continue;
+      const auto& [before, shift] = kind.by_position[static_cast<size_t>(position - of_layer)];
+      repeats =
+          shift == 0 &&
+          same_stage(*before, *kind.by_position[static_cast<size_t>(position)].first, of_layer);
     }
     if (!repeats) continue;
     int32_t last = layer;
     while (last + 1 < layers && like_before(last + 1)) ++last;
     if (last == layer) continue;
-    for (int32_t position = first + 3; position < 1 + kLayerStages * (last + 1); ++position) {
-      const int32_t stage = (position - 1) % kLayerStages;
+    for (int32_t position = first + of_layer; position < layout->begin_of(last + 1); ++position) {
+      const int32_t like = first + (position - first) % of_layer;
       kind.by_position[static_cast<size_t>(position)] = {
-          kind.by_position[static_cast<size_t>(first + stage)].first, position - first - stage};
+          kind.by_position[static_cast<size_t>(like)].first, position - like};
     }
-    cutter->skip(layer, last);
+    layout->cutter->skip(layer, last);
     layer = last;
   }
-  cutter->save(kind.memory);
+  layout->cutter->save(kind.memory);
 }
 
 // The steps, which most edits leave as they are: without a list, a rule knows chunks and window
@@ -339,7 +296,6 @@ Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t ro
   }
   kinds.reset();
   stages.reset();
-  cutter->begin_pass();
   std::vector<plan::Range> rows_of_chunk(static_cast<size_t>(chunks), {rows, 0});
   std::vector<std::vector<int32_t>> of_chunk(static_cast<size_t>(chunks));
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -348,6 +304,12 @@ Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t ro
     rows_of_chunk[chunk].end = std::max(rows_of_chunk[chunk].end, blocks[b].end());
     of_chunk[chunk].push_back(static_cast<int32_t>(b));
   }
+  const bool turns =
+      std::any_of(of_chunk.begin(), of_chunk.end(), [](const auto& own) { return own.size() > 1; });
+  const auto& wanted_layout = turns ? by_turns : by_stages;
+  layout = wanted_layout ? &*wanted_layout : nullptr;
+  if (layout == nullptr) return {};
+  layout->cutter->begin_pass();
   std::vector<const BlockKind*> kind;
   memories.resize(blocks.size());
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -356,23 +318,28 @@ Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t ro
     memories[b] = kind.back()->memory;
   }
   instances.clear();
+  int32_t number = 0;
   for (const plan::Step& step : steps) {
-    const int32_t position = position_of(step.stage, step.layer);
-    for (const int32_t block : of_chunk[static_cast<size_t>(step.chunk)]) {
-      const auto& [stage, shift] =
-          kind[static_cast<size_t>(block)]->by_position[static_cast<size_t>(position)];
-      instances.push_back({block, position, stage, shift, 0, false});
+    const plan::Range range = layout->range_of(step.stage, step.layer);
+    for (auto position = static_cast<int32_t>(range.begin); position < range.end; ++position) {
+      for (const int32_t block : of_chunk[static_cast<size_t>(step.chunk)]) {
+        const auto& [stage, shift] =
+            kind[static_cast<size_t>(block)]->by_position[static_cast<size_t>(position)];
+        instances.push_back({block, position, number, stage, shift, 0, false});
+      }
     }
+    ++number;
   }
+  const int32_t last_position = layout->positions - 1;
   BlockKind of_head;
   std::vector<Decision> decisions;
-  const auto& head_ops = ops[static_cast<size_t>(positions) - 1];
+  const auto& head_ops = layout->ops.back();
   for (const OpId id : head_ops) decisions.push_back(decide(bucket, id, of_head));
   const plan::Part& last = placement(bucket, graph.tensor(graph.logits).producer, 0)->parts.front();
   const int64_t wanted = std::min(options.logit_rows, rows);
-  cutter->cut_head(memories, wanted == 1, positions - 1, head_ops, decisions,
-                   plan::device_index(plan.devices, last), head);
-  instances.push_back({kHeadBlock, positions - 1, &head, 0, 0, false});
+  layout->cutter->cut_head(memories, wanted == 1, last_position, head_ops, decisions,
+                           plan::device_index(plan.devices, last), head);
+  instances.push_back({kHeadBlock, last_position, number, &head, 0, 0, false});
   return {};
 }
 
@@ -413,7 +380,7 @@ double PassScheduler::State::switch_to(const CutInstance& instance, const CutOp&
   if (own.datapath_switch_us == 0 && own.weights_switch_us == 0) return 0;
   // The same product of another layer is another weight; layers have theirs in the same order.
   const auto cut_at = static_cast<size_t>(instance.position - instance.shift);
-  const int64_t number = op.product - ops[cut_at].front();
+  const int64_t number = op.product - layout->ops[cut_at].front();
   const Place next{path, (int64_t{instance.position} << 32) + number};
   const double us = switch_us(own, last_product[device], next);
   last_product[device] = next;
@@ -439,8 +406,8 @@ Result<const PassScheduler::State::StageCost*> PassScheduler::State::cost_of(
       continue;
     }
     const auto task =
-        static_cast<size_t>(grouper->task_of(instance.first_op + static_cast<int32_t>(i)));
-    const auto work = estimate(op, grouper->tasks()[task], is_head, rows);
+        static_cast<size_t>(layout->grouper->task_of(instance.first_op + static_cast<int32_t>(i)));
+    const auto work = estimate(op, layout->grouper->tasks()[task], is_head, rows);
     if (!work) {
       return make_error(ErrorCode::kUnsupported, "{} cannot have {}",
                         cost.devices()[static_cast<size_t>(op.device)].name, to_string(op.kind));
@@ -454,8 +421,8 @@ Result<const PassScheduler::State::StageCost*> PassScheduler::State::cost_of(
 }
 
 Status PassScheduler::State::add_work(int64_t rows) {
-  needed.assign(grouper->tasks().size(), {});
-  switches_us.assign(grouper->tasks().size(), 0);
+  needed.assign(layout->grouper->tasks().size(), {});
+  switches_us.assign(layout->grouper->tasks().size(), 0);
   last_product.assign(infos.size(), {});
   for (StageCost& one : stage_costs) {
     one.known = false;
@@ -470,8 +437,8 @@ Status PassScheduler::State::add_work(int64_t rows) {
       const auto& [work, path] = costs->work[i];
       const double us = path < 0 ? 0 : switch_to(instance, instance.stage->ops[i], path);
       if (instance.copied) continue;
-      const auto task =
-          static_cast<size_t>(grouper->task_of(instance.first_op + static_cast<int32_t>(i)));
+      const auto task = static_cast<size_t>(
+          layout->grouper->task_of(instance.first_op + static_cast<int32_t>(i)));
       needed[task].add(work);
       switches_us[task] += us;
     }
@@ -481,7 +448,7 @@ Status PassScheduler::State::add_work(int64_t rows) {
 
 TaskPlace PassScheduler::State::place_of(const TaskGroup& task) const {
   TaskPlace place =
-      place_at[static_cast<size_t>(instances[static_cast<size_t>(task.instance)].position)];
+      layout->place_at[static_cast<size_t>(instances[static_cast<size_t>(task.instance)].position)];
   if (task.block >= 0) place.chunk = blocks[static_cast<size_t>(task.block)].chunk;
   return place;
 }
@@ -491,14 +458,14 @@ Status PassScheduler::State::fill(int64_t rows, PassSchedule& out) {
   // What is the chip's; of the tasks only those that are no copies are looked at, and what they
   // wait for is earlier by construction.
   RETURN_IF_ERROR(check(chip));
-  const auto& tasks = grouper->tasks();
+  const auto& tasks = layout->grouper->tasks();
   Schedule& schedule = out.schedule;
   schedule.n_devices = chip.n_devices;
   schedule.shared_gbps = chip.shared_gbps;
   schedule.runs = chip.runs;
   schedule.idle_w = chip.idle_w;
   schedule.turbo_mj = chip.turbo_mj;
-  schedule.waits = grouper->waits();
+  schedule.waits = layout->grouper->waits();
   schedule.tasks.resize(tasks.size());
   for (size_t t = 0; t < tasks.size(); ++t) {
     const TaskGroup& from = tasks[t];
@@ -517,7 +484,7 @@ Status PassScheduler::State::fill(int64_t rows, PassSchedule& out) {
         std::chrono::duration<double, std::micro>(from.delay_us));
     task.delay_us = static_cast<float>(to_us(delay));
     const auto device = static_cast<size_t>(from.device);
-    set_work(cost, device, options.sync, needed[t], switches_us[t], task);
+    set_work(cost, device, options.sync, needed[t], switches_us[t], !schedule.waits.empty(), task);
     if (!has_sound_numbers(task)) {
       return make_error(ErrorCode::kInvalidData,
                         "{}: a time, a demand or a power of a task is negative or not finite",
@@ -554,16 +521,18 @@ Status PassScheduler::build(const plan::RowsBucket& bucket, int64_t rows, PassSc
                                  [](const plan::Placement& one) { return one.join_chunks > 1; });
   if (joins) return state_->by_lowering(bucket, rows, out);
   RETURN_IF_ERROR(state_->cut_pass(bucket, rows));
-  if (!state_->cutter->sound()) return state_->by_lowering(bucket, rows, out);
-  RETURN_IF_ERROR(state_->grouper->run(state_->instances, state_->blocks,
-                                       std::min(state_->options.logit_rows, rows)));
+  if (state_->layout == nullptr || !state_->layout->cutter->sound()) {
+    return state_->by_lowering(bucket, rows, out);
+  }
+  RETURN_IF_ERROR(state_->layout->grouper->run(state_->instances, state_->blocks,
+                                               std::min(state_->options.logit_rows, rows)));
   state_->lowered = false;
   return state_->fill(rows, out);
 }
 
 void PassScheduler::add_places(PassSchedule& out) const {
   if (state_->lowered || !out.places.empty()) return;
-  for (const TaskGroup& task : state_->grouper->tasks()) {
+  for (const TaskGroup& task : state_->layout->grouper->tasks()) {
     out.places.push_back(state_->place_of(task));
   }
 }
@@ -579,14 +548,14 @@ std::vector<double> PassScheduler::weight_bytes() const {
     auto operator<=>(const Slice&) const = default;
   };
   std::vector<double> bytes(state.infos.size(), 0);
-  std::vector<std::vector<const CutStage*>> stages(static_cast<size_t>(state.positions));
+  std::vector<std::vector<const CutStage*>> stages(static_cast<size_t>(state.layout->positions));
   std::vector<std::vector<Slice>> seen(stages.size());
   for (const CutInstance& instance : state.instances) {
     const auto position = static_cast<size_t>(instance.position);
     auto& known = stages[position];
     if (std::find(known.begin(), known.end(), instance.stage) != known.end()) continue;
     known.push_back(instance.stage);
-    const OpId first = state.ops[position - static_cast<size_t>(instance.shift)].front();
+    const OpId first = state.layout->ops[position - static_cast<size_t>(instance.shift)].front();
     for (const CutOp& op : instance.stage->ops) {
       if (op.kind != OpKind::kMatMul) continue;
       const Slice slice{op.device, op.product - first, op.n, op.k};
@@ -603,7 +572,7 @@ std::vector<double> PassScheduler::weight_bytes() const {
 std::vector<TaskFacts> PassScheduler::task_facts(int64_t rows) const {
   const State& state = *state_;
   if (state.lowered) return {};
-  const auto& tasks = state.grouper->tasks();
+  const auto& tasks = state.layout->grouper->tasks();
   std::vector<TaskFacts> facts(tasks.size());
   for (size_t t = 0; t < tasks.size(); ++t) {
     const bool whole = tasks[t].block < 0;
@@ -616,7 +585,7 @@ std::vector<TaskFacts> PassScheduler::task_facts(int64_t rows) const {
     for (size_t i = 0; i < instance.stage->ops.size(); ++i) {
       const CutOp& op = instance.stage->ops[i];
       const int32_t number = instance.first_op + static_cast<int32_t>(i);
-      TaskFacts& task = facts[static_cast<size_t>(state.grouper->task_of(number))];
+      TaskFacts& task = facts[static_cast<size_t>(state.layout->grouper->task_of(number))];
       if (instance.block == kHeadBlock) task.rows = std::min(state.options.logit_rows, rows);
       const auto count = static_cast<double>(task.rows);
       task.bytes += op.width_bytes * count;

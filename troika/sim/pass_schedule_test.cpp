@@ -80,6 +80,7 @@ void expect_same(const Schedule& a, const Schedule& b, int number) {
     EXPECT_EQ(a.runs[i].turbo_speed, b.runs[i].turbo_speed);
     EXPECT_EQ(a.runs[i].turbo_power, b.runs[i].turbo_power);
     EXPECT_EQ(a.runs[i].waiting_w, b.runs[i].waiting_w);
+    EXPECT_EQ(a.runs[i].stall, b.runs[i].stall);
   }
   for (size_t i = 0; i < a.tasks.size(); ++i) {
     const std::string where = "case " + std::to_string(number) + " task " + std::to_string(i);

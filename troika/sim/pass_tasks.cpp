@@ -57,22 +57,32 @@ void PassGrouper::find_crossing() {
   }
 }
 
-// As plan::find_ends().
-void PassGrouper::find_ends(const CutInstance& instance) {
+size_t PassGrouper::step_end(size_t first) const {
+  size_t end = first;
+  while (end < instances_.size() && instances_[end].step == instances_[first].step) ++end;
+  return end;
+}
+
+// As plan::find_ends(), in the instances of one step.
+void PassGrouper::find_ends(size_t first, size_t end) {
   std::fill(later_.begin(), later_.end(), uint8_t{kNothing});
   std::fill(later_block_.begin(), later_block_.end(), -2);
-  const auto& ops = instance.stage->ops;
-  for (size_t i = ops.size(); i-- > 0;) {
-    const auto device = static_cast<size_t>(ops[i].device);
-    if (later_block_[device] != ops[i].block) later_[device] = kNothing;
-    later_block_[device] = ops[i].block;
-    const size_t number = static_cast<size_t>(instance.first_op) + i;
-    const bool crosses = crosses_[number] != 0;
-    ends_[number] = crosses && later_[device] == kOwnWork ? 1 : 0;
-    if (crosses) {
-      later_[device] = kForOthers;
-    } else if (ops[i].kind == OpKind::kMatMul || ops[i].kind == OpKind::kAttention) {
-      later_[device] = kOwnWork;
+  while (end-- > first) {
+    const CutInstance& instance = instances_[end];
+    const auto& ops = instance.stage->ops;
+    for (size_t i = ops.size(); i-- > 0;) {
+      const auto device = static_cast<size_t>(ops[i].device);
+      const int32_t block = instance.block == kHeadBlock ? ops[i].block : instance.block;
+      if (later_block_[device] != block) later_[device] = kNothing;
+      later_block_[device] = block;
+      const size_t number = static_cast<size_t>(instance.first_op) + i;
+      const bool crosses = crosses_[number] != 0;
+      ends_[number] = crosses && later_[device] == kOwnWork ? 1 : 0;
+      if (crosses) {
+        later_[device] = kForOthers;
+      } else if (ops[i].kind == OpKind::kMatMul || ops[i].kind == OpKind::kAttention) {
+        later_[device] = kOwnWork;
+      }
     }
   }
 }
@@ -85,6 +95,7 @@ Status PassGrouper::run(std::vector<CutInstance>& instances, std::span<const pla
   lay_out();
   find_crossing();
   find_periods();
+  size_t ends_known = 0;
   for (size_t i = 0; i < instances.size();) {
     mark(i);
     const size_t copied = repeats(i);
@@ -93,7 +104,10 @@ Status PassGrouper::run(std::vector<CutInstance>& instances, std::span<const pla
       i += copied;
       continue;
     }
-    find_ends(instances[i]);
+    if (i >= ends_known) {
+      ends_known = step_end(i);
+      find_ends(i, ends_known);
+    }
     RETURN_IF_ERROR(group(instances[i], static_cast<int32_t>(i)));
     ++i;
   }
@@ -111,14 +125,12 @@ bool PassGrouper::known(int32_t other, const int32_t* clock) const {
   return clock[device] >= number_[static_cast<size_t>(other)];
 }
 
-bool PassGrouper::joins(const CutInstance& instance, const CutOp& op, int32_t block, int64_t rows,
+bool PassGrouper::joins(int32_t step, const CutOp& op, int32_t block, int64_t rows,
                         int32_t task) const {
   const TaskGroup& open = tasks_[static_cast<size_t>(task)];
   if (ends_[static_cast<size_t>(last_op_[static_cast<size_t>(task)])] != 0) return false;
-  // Steps of a stage follow each other only for different blocks.
   const bool same_place =
-      instances_[static_cast<size_t>(open.instance)].position == instance.position &&
-      open.block == block;
+      instances_[static_cast<size_t>(open.instance)].step == step && open.block == block;
   return same_place && open.input_stationary == op.input_stationary &&
          (infos_[static_cast<size_t>(op.device)].standard_rows.empty() || open.max_rows == rows);
 }
@@ -186,7 +198,7 @@ Status PassGrouper::add(const CutInstance& instance, int32_t index, int32_t numb
     if (!known(other, &next_[device * n_devices_])) found_.push_back(other);
   });
   const bool fresh =
-      open == kNoTask || !found_.empty() || !joins(instance, op, block, padded, open);
+      open == kNoTask || !found_.empty() || !joins(instance.step, op, block, padded, open);
   const int32_t task = fresh ? open_task(index, op, block) : open;
   TaskGroup& own = tasks_[static_cast<size_t>(task)];
   own.max_rows = std::max(own.max_rows, padded);

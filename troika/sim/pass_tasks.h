@@ -13,10 +13,12 @@
 
 namespace troika::sim {
 
-// A stage of one block, or the head (block kHeadBlock), where it stands in the order of the pass.
+// A position of one block, or the head (block kHeadBlock), where it stands in the order of the
+// pass.
 struct CutInstance {
   int32_t block = 0;
   int32_t position = 0;
+  int32_t step = 0;  // of the pass: a stage of a chunk, of whose blocks the positions take turns
   const CutStage* stage = nullptr;
   int32_t shift = 0;     // added to the positions that its references name
   int32_t first_op = 0;  // set by PassGrouper: the number of its first operator in the pass
@@ -39,9 +41,13 @@ struct TaskGroup {
 
 class PassGrouper {
  public:
-  // `positions` of a pass; the head is the last.
-  PassGrouper(std::span<const device::DeviceInfo> infos, int32_t positions)
-      : infos_(infos), n_devices_(infos.size()), positions_(positions) {}
+  // Positions of a pass, the last of which is the head, and of each layer.
+  PassGrouper(std::span<const device::DeviceInfo> infos, int32_t positions,
+              int32_t positions_of_layer)
+      : infos_(infos),
+        n_devices_(infos.size()),
+        positions_(positions),
+        layer_(positions_of_layer) {}
 
   // kUnsupported if a device has no length for a task's rows. `blocks` are the pass's.
   Status run(std::vector<CutInstance>& instances, std::span<const plan::Block> blocks,
@@ -70,12 +76,12 @@ class PassGrouper {
 
   void lay_out();
   void find_crossing();
-  void find_ends(const CutInstance& instance);
+  size_t step_end(size_t first) const;
+  void find_ends(size_t first, size_t end);
   Status group(const CutInstance& instance, int32_t index);
   Status add(const CutInstance& instance, int32_t index, int32_t op);
   int32_t open_task(int32_t index, const CutOp& op, int32_t block);
-  bool joins(const CutInstance& instance, const CutOp& op, int32_t block, int64_t rows,
-             int32_t task) const;
+  bool joins(int32_t step, const CutOp& op, int32_t block, int64_t rows, int32_t task) const;
   bool known(int32_t other, const int32_t* clock) const;
 
   // Copies: see pass_repeats.cpp.
@@ -95,6 +101,7 @@ class PassGrouper {
   std::span<const device::DeviceInfo> infos_;
   size_t n_devices_;
   int32_t positions_;
+  int32_t layer_;  // positions of one
   std::span<const plan::Block> blocks_;
   int64_t logit_rows_ = 1;
   std::span<CutInstance> instances_;
