@@ -151,6 +151,8 @@ Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel
   set_chip(cost, options.devices, schedule);
   schedule.tasks.reserve(list.tasks.size());
   std::vector<ProductQueue> queues(options.devices.size());
+  const bool joined = std::any_of(list.tasks.begin(), list.tasks.end(),
+                                  [](const plan::Task& task) { return !task.waits.empty(); });
   for (const plan::Task& from : list.tasks) {
     if (static_cast<size_t>(from.device) >= options.devices.size()) {
       return make_error(ErrorCode::kInvalidArgument, "task {} is on device {} of {}", from.name,
@@ -170,7 +172,7 @@ Result<Schedule> schedule_from(const plan::TaskList& list, const cost::CostModel
     task.first_wait = static_cast<int32_t>(schedule.waits.size());
     task.n_waits = static_cast<int32_t>(from.waits.size());
     task.delay_us = static_cast<float>(to_us(from.delay));
-    set_work(cost, device, options.sync, work.needed(), work.switches_us(), task);
+    set_work(cost, device, options.sync, work.needed(), work.switches_us(), joined, task);
     schedule.waits.insert(schedule.waits.end(), from.waits.begin(), from.waits.end());
     schedule.tasks.push_back(task);
   }

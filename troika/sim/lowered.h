@@ -19,7 +19,7 @@ enum class Sync {
   kQueue,     // everything is queued ahead; a task that had to wait for another device is late
               // by one fast join
   kPredict,   // the host waits and then submits: a fast join, and a launch to a drained queue
-  kBlocking,  // the same with the driver's blocking call, for each operator
+  kBlocking,  // the driver's blocking call, for each operator of a pass in which devices join
 };
 
 struct LoweredOptions {

@@ -66,7 +66,7 @@ double switch_us(const cost::RunFacts& facts, const Place& from, const Place& to
 }
 
 void set_work(const cost::CostModel& cost, size_t device, Sync sync, const Needed& needed,
-              double switches_us, Task& task) {
+              double switches_us, bool joined, Task& task) {
   const cost::RunFacts facts = cost.run_facts(device);
   const double work_us = needed.work_us;
   task.work_us = static_cast<float>(work_us);
@@ -77,20 +77,20 @@ void set_work(const cost::CostModel& cost, size_t device, Sync sync, const Neede
   }
   const bool joins = task.n_waits > 0;
   double start_us = switches_us;
-  double late_us = joins ? facts.drained_stall * work_us : 0;
+  double late_us = 0;
   if (sync == Sync::kQueue) {
     if (joins) late_us += cost.join_us();
     // What cannot be submitted ahead is submitted when its turn comes.
     if (facts.queue_depth == 1) start_us += cost.launch_us(device, true);
-  } else if (!joins) {
-    start_us += cost.launch_us(device, facts.queue_depth == 1);
-  } else if (sync == Sync::kPredict) {
-    start_us += cost.join_us() + cost.launch_us(device, true);
-  } else {
+  } else if (sync == Sync::kBlocking && joined) {
     // Who cannot wait for a flag waits for each operator: about 17 calls for a layer in HeteroInfer
     // (SOSP '25).
     start_us += cost.blocking_join_us() * std::max(1, needed.operators);
     start_us += cost.launch_us(device, true);
+  } else if (!joins) {
+    start_us += cost.launch_us(device, facts.queue_depth == 1);
+  } else {
+    start_us += cost.join_us() + cost.launch_us(device, true);
   }
   task.start_us = static_cast<float>(start_us);
   task.late_us = static_cast<float>(late_us);
@@ -102,8 +102,8 @@ void set_chip(const cost::CostModel& cost, const std::vector<size_t>& devices, S
   schedule.runs.clear();
   for (const size_t device : devices) {
     const cost::RunFacts facts = cost.run_facts(device);
-    schedule.runs.push_back(
-        {facts.speed_among_others, facts.turbo_speed, facts.turbo_power, facts.waiting_w});
+    schedule.runs.push_back({facts.speed_among_others, facts.turbo_speed, facts.turbo_power,
+                             facts.waiting_w, facts.drained_stall});
   }
   schedule.idle_w = cost.chip_facts().idle_w;
   schedule.turbo_mj = cost.chip_facts().turbo_mj;

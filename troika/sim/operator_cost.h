@@ -49,8 +49,9 @@ struct Place {
 // To go from one product to the next one on a device, us.
 double switch_us(const cost::RunFacts& facts, const Place& from, const Place& to);
 // What a task that has its device, pause and waits needs. `switches_us`: before and in it.
+// `joined`: some task of the pass waits for another device.
 void set_work(const cost::CostModel& cost, size_t device, Sync sync, const Needed& needed,
-              double switches_us, Task& task);
+              double switches_us, bool joined, Task& task);
 // All of a schedule but its tasks and waits. Plan device i is device devices[i] of the cost model.
 void set_chip(const cost::CostModel& cost, const std::vector<size_t>& devices, Schedule& schedule);
 // By masks of the plan's devices, each of which is one of the cost model's.

@@ -20,7 +20,8 @@ Status check_runs(const Schedule& schedule) {
   for (size_t device = 0; device < schedule.runs.size(); ++device) {
     const DeviceRun& run = schedule.runs[device];
     if (within(run.speed_among_others, 1e-3, 1) && within(run.turbo_speed, 1, kMost) &&
-        within(run.turbo_power, 0, kMost) && within(run.waiting_w, 0, kMost)) {
+        within(run.turbo_power, 0, kMost) && within(run.waiting_w, 0, kMost) &&
+        within(run.stall, 0, kMost)) {
       continue;
     }
     return make_error(ErrorCode::kInvalidData, "schedule: a speed or power of device {}", device);

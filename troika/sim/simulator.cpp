@@ -62,6 +62,7 @@ void Simulator::prepare(const Schedule& schedule) {
 
 void Simulator::take_next(const Schedule& schedule, size_t device) {
   Queue& queue = queues_[device];
+  queue.before = queue.task;
   if (queue.next == queue.end) {
     queue.phase = Phase::kDone;
     return;
@@ -89,6 +90,22 @@ double Simulator::last_wait_us(const Schedule& schedule, const Task& task) const
   return last;
 }
 
+// Until what it waits for is ready, beyond what the times say.
+double Simulator::stall_us(const Schedule& schedule, size_t device, const Task& task) const {
+  const double stall = schedule.runs.empty() ? 0 : schedule.runs[device].stall;
+  const int32_t before = queues_[device].before;
+  if (stall == 0 || before < 0) return 0;
+  const TaskTimes& own = times_[static_cast<size_t>(before)];
+  double ready_us = now_us_;
+  for (const int32_t other : schedule.waits_of(task)) {
+    const TaskTimes& its = times_[static_cast<size_t>(other)];
+    const double together = std::min(own.end_us, its.end_us) - std::max(own.start_us, its.start_us);
+    const double part = stall * schedule.tasks[static_cast<size_t>(other)].arithmetic;
+    if (together > 0) ready_us = std::max(ready_us, its.end_us + part * together);
+  }
+  return ready_us - now_us_;
+}
+
 void Simulator::start_if_ready(const Schedule& schedule, size_t device) {
   Queue& queue = queues_[device];
   const bool load_due = queue.load >= 0 && queue.due_us <= now_us_;
@@ -107,7 +124,8 @@ void Simulator::start_if_ready(const Schedule& schedule, size_t device) {
     return;
   }
   // until_us is when its turn, and its pause, were over.
-  const double start = task.start_us + (last_us > queue.until_us ? task.late_us : 0.0F);
+  const double start = task.start_us + (last_us > queue.until_us ? task.late_us : 0.0F) +
+                       stall_us(schedule, device, task);
   times_[static_cast<size_t>(queue.task)].start_us = now_us_;
   queue.until_us = now_us_ + start;
   if (start > 0) {

@@ -35,6 +35,9 @@ struct DeviceRun {
   double turbo_speed = 1;         // times as fast in arithmetic while the chip's turbo lasts
   double turbo_power = 1;         // times the active power, meanwhile
   double waiting_w = 0;           // while it has tasks left, but does not work
+  // What another device worked on while this one was busy is ready for it later, by this part of
+  // their time together (of what arithmetic bounds): parts that are meant to end together do not.
+  double stall = 0;
 };
 
 // Another program's work on a device that comes again and again: a game's frames. One that is due
@@ -115,6 +118,7 @@ class Simulator {
     int32_t next = 0;  // in order_
     int32_t end = 0;
     int32_t task = -1;
+    int32_t before = -1;  // the task that it had last
     double until_us = 0;  // of kDelay and kStarting
     double left_us = 0;   // of kWorking, at full speed
     double ends_us = 0;   // then, at the paces of the last event
@@ -139,6 +143,7 @@ class Simulator {
   void take_next(const Schedule& schedule, size_t device);
   bool waits_done(const Schedule& schedule, const Task& task) const;
   double last_wait_us(const Schedule& schedule, const Task& task) const;
+  double stall_us(const Schedule& schedule, size_t device, const Task& task) const;
   void start_if_ready(const Schedule& schedule, size_t device);
   void begin_load(const Schedule& schedule, size_t device);
   void finish_load(const Schedule& schedule, size_t device);

@@ -40,6 +40,28 @@ TEST(Simulator, AQueueRunsInOrderAndQueuesRunSideBySide) {
   EXPECT_DOUBLE_EQ(simulator.busy_us()[1], 25);
 }
 
+// Parts of a product that two devices compute at the same time do not end together.
+TEST(Simulator, WhatWasComputedMeanwhileIsReadyLater) {
+  Builder b(2);
+  const int32_t own = b.add(0, 30);
+  const int32_t others = b.add(1, 40);
+  const int32_t joins = b.add(0, 5, {others});
+  const int32_t after = b.add(1, 5, {joins});
+  b.schedule.runs.resize(2);
+  b.schedule.runs[0].stall = b.schedule.runs[1].stall = 0.2;
+  Simulator simulator;
+  // 40, and 0.2 of the 30 in which both worked; `after` has nothing at the same time as `joins`.
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 40 + 6 + 5 + 5);
+  EXPECT_DOUBLE_EQ(simulator.times()[static_cast<size_t>(own)].end_us, 30);
+  EXPECT_DOUBLE_EQ(simulator.times()[static_cast<size_t>(joins)].start_us, 40);
+  EXPECT_DOUBLE_EQ(simulator.times()[static_cast<size_t>(after)].start_us, 51);
+  // Whoever comes later waits for less of it, and what is bound by the memory is on time.
+  b.schedule.tasks[static_cast<size_t>(own)].work_us = 45;
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 40 + 8 + 5 + 5);
+  b.schedule.tasks[static_cast<size_t>(others)].arithmetic = 0;
+  EXPECT_DOUBLE_EQ(simulator.run(b.schedule), 45 + 5 + 5);
+}
+
 TEST(Simulator, ATaskWaitsAndIsLateOnlyIfItHadTo) {
   Builder b(2);
   const int32_t first = b.add(0, 10);

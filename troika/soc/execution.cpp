@@ -99,6 +99,7 @@ std::optional<Work> product_work(const Unit& unit, const Product& product) {
   const double stream = path->stream ? transfer_us(weight_bytes, *path->stream) : 0;
   work.compute_us =
       std::max(arithmetic, stream) * shape_effect(unit, padded_product, product.weight_stationary);
+  work.takes_in = stream > arithmetic;
   const double activation_bytes = kActivationBytes * static_cast<double>(product.m) * (n + k);
   work.bytes = weight_bytes + (fits_cache(unit, activation_bytes) ? 0 : activation_bytes);
   work.memory_us = transfer_us(work.bytes, unit.bandwidth);

@@ -33,10 +33,11 @@ struct Work {
   double compute_us = 0;   // by arithmetic and by taking weights in
   double memory_us = 0;    // by moving `bytes` at the unit's own bandwidth
   double bytes = 0;
-  bool integer = false;  // activations are rounded to integers
-  int32_t path = -1;     // of the unit that a product takes; -1: no product
+  bool integer = false;   // activations are rounded to integers
+  bool takes_in = false;  // compute_us is that of taking weights in: arithmetic waits, too
+  int32_t path = -1;      // of the unit that a product takes; -1: no product
 
-  bool memory_bound() const { return memory_us >= compute_us; }
+  bool memory_bound() const { return takes_in || memory_us >= compute_us; }
   double work_us() const { return overhead_us + std::max(compute_us, memory_us); }
   // What it draws from the memory while it works.
   double demand_gbps() const { return work_us() > 0 ? bytes / work_us() * 1e-3 : 0; }
