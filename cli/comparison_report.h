@@ -10,9 +10,11 @@ namespace troika::cli {
 
 std::string comparison_text(const reproduce::Comparison& comparison);
 Json comparison_json(const reproduce::Comparison& comparison);
+// validation/*.json: by chip and stack, how far figures that validate are off.
+Json error_bands_json(const reproduce::Comparison& comparison);
 // docs/validation.md.
 std::string comparison_markdown(const reproduce::Comparison& comparison);
-// A page by itself.
-std::string comparison_html(const reproduce::Comparison& comparison);
+// A page by itself, with `plots` (HTML) before the tables.
+std::string comparison_html(const reproduce::Comparison& comparison, const std::string& plots = {});
 
 }  // namespace troika::cli

@@ -4,6 +4,7 @@
 
 #include "cli/comparison_report.h"
 #include "cli/interrupt.h"
+#include "cli/product_plots.h"
 #include "cli/progress.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
@@ -31,10 +32,11 @@ class Reproduce final : public Verb {
     flags.toggle("--json", json_, "Print one JSON object");
     flags.toggle("--html", html_, "Print one HTML page");
     flags.toggle("--markdown", markdown_, "Print docs/validation.md");
+    flags.toggle("--bands", bands_, "Print validation/published.json: the errors of each chip");
     flags.set_examples(
         "  troika reproduce heteroinfer\n"
         "  troika reproduce all --json | jq '.validation'\n"
-        "  troika reproduce all --html > validation.html\n");
+        "  troika reproduce heteroinfer --html > heteroinfer.html\n");
   }
 
   Status run(Console& console) override {
@@ -42,9 +44,11 @@ class Reproduce final : public Verb {
       return make_error(ErrorCode::kInvalidArgument,
                         "no paper given; see 'troika reproduce --help'");
     }
-    if (static_cast<int>(json_) + static_cast<int>(html_) + static_cast<int>(markdown_) > 1) {
+    const int outputs = static_cast<int>(json_) + static_cast<int>(html_) +
+                        static_cast<int>(markdown_) + static_cast<int>(bands_);
+    if (outputs > 1) {
       return make_error(ErrorCode::kInvalidArgument,
-                        "--json, --html and --markdown: one of them at most");
+                        "--json, --html, --markdown and --bands: one of them at most");
     }
     ASSIGN_OR_RETURN(const std::vector<published::Paper> papers, published::find(paper_));
     planner::Budget budget;
@@ -62,11 +66,24 @@ class Reproduce final : public Verb {
     ASSIGN_OR_RETURN(const reproduce::Comparison comparison,
                      reproduce::compare(papers, runs, options));
     if (json_) return print_json(console, comparison_json(comparison), 2);
-    if (html_) return console.print(comparison_html(comparison));
+    if (bands_) return print_json(console, error_bands_json(comparison), 2);
+    if (html_) {
+      ASSIGN_OR_RETURN(const std::string plots, this->plots(papers));
+      return console.print(comparison_html(comparison, plots));
+    }
     return console.print(markdown_ ? comparison_markdown(comparison) : comparison_text(comparison));
   }
 
  private:
+  // Of the chip on which HeteroInfer measured products.
+  Result<std::string> plots(const std::vector<published::Paper>& papers) const {
+    const bool wanted = std::any_of(papers.begin(), papers.end(),
+                                    [](const auto& paper) { return paper.name == "heteroinfer"; });
+    if (!wanted) return std::string();
+    ASSIGN_OR_RETURN(soc::Soc soc, description("snapdragon-8-gen-3"));
+    return product_plots_html(cost::DescribedCost(std::move(soc)));
+  }
+
   Result<soc::Soc> description(std::string_view name) const {
     if (socs_.empty()) return soc::find(name);
     const std::string path = fmt::format("{}/{}.json", socs_, name);
@@ -86,6 +103,7 @@ class Reproduce final : public Verb {
   bool json_ = false;
   bool html_ = false;
   bool markdown_ = false;
+  bool bands_ = false;
 };
 
 }  // namespace

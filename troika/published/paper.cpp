@@ -51,6 +51,7 @@ constexpr std::array kMetrics = {
     MetricFacts{Metric::kDecodeGain, "decode_gain", "times", RunKind::kModel, false, true},
     MetricFacts{Metric::kBoundGain, "bound_gain", "times", RunKind::kModel, false, false},
     MetricFacts{Metric::kProductShare, "product_share", "share", RunKind::kModel, true, false},
+    MetricFacts{Metric::kBalanceShare, "balance_share", "share", RunKind::kModel, true, false},
     MetricFacts{Metric::kDecodeShare, "decode_share", "share", RunKind::kModel, true, false},
     MetricFacts{Metric::kOtherWorkShare, "other_work_share", "share", RunKind::kModel, false,
                 false},

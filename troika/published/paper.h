@@ -38,6 +38,7 @@ enum class Metric {
   kDecodeGain,           // of a generated token: time of `against` / time
   kBoundGain,            // of a prefill: time / least time that the chip could need
   kProductShare,         // the unit's part of the arithmetic of a prefill's products
+  kBalanceShare,         // of the same, where each product is so divided that all end together
   kDecodeShare,          // the unit's part of the weights that are read for a token
   kOtherWorkShare,       // part of a prefill's time that is no product
   kLayerMs,              // of a prefill: time / number of layers

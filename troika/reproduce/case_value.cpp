@@ -1,6 +1,7 @@
 #include "troika/reproduce/case_value.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -107,6 +108,33 @@ bool of_peak(Metric metric) {
   return metric == Metric::kPrefillTokSPeak || metric == Metric::kPrefillGainPeak;
 }
 
+// Of the products of the layers, by their time on each unit that has them all, at the speed in
+// arithmetic that it keeps beside the others: parts in proportion to the speeds end together.
+Result<double> balance_share(const RunKey& key, Runs& runs) {
+  ASSIGN_OR_RETURN(const cost::DescribedCost* chip, runs.chip(*key.run));
+  ASSIGN_OR_RETURN(const forecast::ShapedModel* model, runs.model(key.shape));
+  ASSIGN_OR_RETURN(const size_t wanted, unit_of_chip(*chip, key.run->unit));
+  double all = 0;
+  double own = 0;
+  for (size_t unit = 0; unit < chip->devices().size(); ++unit) {
+    double us = 0;
+    for (const graph::Op& op : model->graph.ops) {
+      if (op.kind != graph::OpKind::kMatMul || op.stage == graph::Stage::kHead) continue;
+      cost::Product product;
+      product.m = key.prompt;
+      product.n = model->graph.tensor(op.output).width;
+      product.k = model->graph.tensor(op.inputs[0]).width;
+      const auto work = chip->product(unit, product);
+      us += !work ? HUGE_VAL
+                  : std::max(work->compute_us / chip->run_facts(unit).speed_among_others,
+                             work->memory_us);
+    }
+    all += 1 / us;
+    if (unit == wanted) own = 1 / us;
+  }
+  return own / all;
+}
+
 // What no product takes of a prefill on one unit.
 Result<double> other_work_share(const RunKey& key, const PassResult& pass, Runs& runs) {
   ASSIGN_OR_RETURN(const cost::DescribedCost* chip, runs.chip(*key.run));
@@ -138,6 +166,7 @@ class OneRun {
     if (of_both(case_.metric)) return saving(true);
     if (case_.metric == Metric::kPrefillEnergySaving) return saving(false);
     const RunKey own = key(case_.input, shape_, prompt_, of_decode(case_.metric));
+    if (case_.metric == Metric::kBalanceShare) return balance_share(own, runs_);
     ASSIGN_OR_RETURN(const PassResult* pass, runs_.pass(own));
     if (case_.against) {
       const RunKey other = key(*case_.against, shape_, prompt_, of_decode(case_.metric));
@@ -222,7 +251,9 @@ bool of_chip(Metric metric) {
 
 std::vector<RunKey> passes_of(const Case& one) {
   std::vector<RunKey> keys;
-  if (of_product(one.metric) || of_chip(one.metric) || !one.left_out.empty()) return keys;
+  const bool of_pass =
+      !of_product(one.metric) && !of_chip(one.metric) && one.metric != Metric::kBalanceShare;
+  if (!of_pass || !one.left_out.empty()) return keys;
   for (const Run* run : {&one.input, one.against ? &*one.against : nullptr}) {
     if (run == nullptr) continue;
     for (const std::string& shape : one.input.shapes) {

@@ -51,10 +51,17 @@ double PassResult::energy_j() const {
          std::accumulate(forecast.energy_mj.begin(), forecast.energy_mj.end(), forecast.idle_mj);
 }
 
+std::string_view RunKey::sync() const {
+  return decode && run->sync == "predict" ? std::string_view("queue") : run->sync;
+}
+
+std::string_view RunKey::plan_sync() const {
+  return run->plan_sync.empty() ? sync() : std::string_view(run->plan_sync);
+}
+
 std::string RunKey::text() const {
-  std::string text =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}", run->soc, run->stack, run->strategy, run->sync,
-                  run->plan_sync.empty() ? run->sync : run->plan_sync, shape, prompt);
+  std::string text = fmt::format("{}|{}|{}|{}|{}|{}|{}", run->soc, run->stack, run->strategy,
+                                 sync(), plan_sync(), shape, prompt);
   if (decode) text += fmt::format("|{}", run->output);
   if (run->load)
     text += fmt::format("|{} {} {}", run->load->unit, run->load->part, run->load->gbps);
@@ -101,7 +108,7 @@ Result<PassResult> Runs::simulate(const RunKey& key) {
   ASSIGN_OR_RETURN(const forecast::ShapedModel* model, this->model(key.shape));
   ASSIGN_OR_RETURN(const planner::Strategy strategy, strategy_of(run.strategy));
   planner::PassRequest request = this->request(key, chip->soc());
-  request.sync = sync_of(run.plan_sync.empty() ? run.sync : run.plan_sync);
+  request.sync = sync_of(key.plan_sync());
   ASSIGN_OR_RETURN(const planner::PassPlan plan,
                    planner::plan_pass(model->graph, *chip, strategy, request));
   forecast::OtherLoad load;
@@ -116,7 +123,7 @@ Result<PassResult> Runs::simulate(const RunKey& key) {
   const forecast::LoadedCost loaded(*chip, load);
   const cost::CostModel* running = chip;
   if (run.load) running = &loaded;
-  request.sync = sync_of(run.sync);
+  request.sync = sync_of(key.sync());
   request.build_graphs = strategy.rows == planner::Rows::kBuilt;
   // A token's costs rise linearly with the depth: the middle one tells the mean.
   if (key.decode) request.depth += run.output / 2;

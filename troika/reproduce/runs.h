@@ -37,6 +37,10 @@ struct RunKey {
   std::string shape;
   int64_t prompt = 0;
   bool decode = false;  // the pass of one token instead of the prompt's
+  // How devices are joined. Who predicts waits in a prefill lets the order of queues do it for a
+  // token, as HeteroInfer does.
+  std::string_view sync() const;
+  std::string_view plan_sync() const;  // what the plan was made for
 
   std::string text() const;  // the same for runs that are the same
 };
