@@ -162,7 +162,9 @@ Json error_bands_json(const Comparison& comparison) {
   }
   const auto rounded = [](double value) { return std::round(10 * value) / 10; };
   Json list = Json::array();
+  constexpr int64_t kLeastCases = 2;  // one says nothing of a chip
   for (const auto& [key, band] : bands) {
+    if (band.cases < kLeastCases) continue;
     list.push_back({{"soc", key.first},
                     {"stack", key.second},
                     {"cases", band.cases},

@@ -73,17 +73,18 @@ TEST(ComparisonReport, TablesSayWhatIsOffAndWhatIsLeftOut) {
 }
 
 TEST(ComparisonReport, BandsAreOfFiguresThatValidate) {
-  const Json json = error_bands_json(compared({small_paper()}));
+  EXPECT_TRUE(error_bands_json(compared({small_paper()}))["bands"].empty());  // one case
+  const Json json = error_bands_json(compared({small_paper(), small_paper()}));
   ASSERT_EQ(json["bands"].size(), 1u);
   const Json& band = json["bands"][0];
   EXPECT_EQ(band["soc"], "snapdragon-8-gen-3");
   EXPECT_EQ(band["stack"], "default");
-  EXPECT_EQ(band["cases"], 1);
+  EXPECT_EQ(band["cases"], 2);
   EXPECT_EQ(band["mean_error_pct"], 100);
   EXPECT_EQ(band["largest_error_pct"], 100);
   const auto read = forecast::error_band_from(json.dump(), "snapdragon-8-gen-3", "default");
   ASSERT_TRUE(read.has_value() && *read);
-  EXPECT_EQ((*read)->cases, 1);
+  EXPECT_EQ((*read)->cases, 2);
 }
 
 // The whole page takes half a minute (scripts/check_validation); its quick parts are simulated anew

@@ -18,6 +18,7 @@ struct Simulator::Lane {
   const int32_t* wait_end = nullptr;
   double last_us = 0;  // when the latest of those before it ended
   int32_t task = -1;
+  int32_t before = -1;
   double until_us = 0;
   double left_us = 0;
   double ends_us = 0;
@@ -43,6 +44,7 @@ struct Simulator::PlainRun {
   }
 
   void take_next(Lane& lane) {
+    lane.before = lane.task;
     if (lane.next == lane.end) {
       lane.phase = Phase::kDone;
       return;
@@ -57,14 +59,15 @@ struct Simulator::PlainRun {
     lane.last_us = 0;
   }
 
-  void start_if_ready(Lane& lane) {
+  void start_if_ready(Lane& lane, size_t device) {
     for (; lane.wait != lane.wait_end; ++lane.wait) {
       const auto other = static_cast<size_t>(*lane.wait);
       if (all.done_[other] == 0) return;
       lane.last_us = std::max(lane.last_us, all.times_[other].end_us);
     }
     const Task& task = schedule.tasks[static_cast<size_t>(lane.task)];
-    const double start = task.start_us + (lane.last_us > lane.until_us ? task.late_us : 0.0F);
+    const double start = task.start_us + (lane.last_us > lane.until_us ? task.late_us : 0.0F) +
+                         all.stall_us(schedule, task, lane.before, runs[device].stall, now_us);
     all.times_[static_cast<size_t>(lane.task)].start_us = now_us;
     lane.until_us = now_us + start;
     if (start > 0) {
@@ -151,7 +154,7 @@ struct Simulator::PlainRun {
   double run() {
     while (true) {
       for (size_t device = 0; device < n_devices; ++device) {
-        if (lanes[device].phase == Phase::kWaiting) start_if_ready(lanes[device]);
+        if (lanes[device].phase == Phase::kWaiting) start_if_ready(lanes[device], device);
       }
       if (all.tasks_left_ == 0) return now_us;
       set_paces();

@@ -90,20 +90,18 @@ double Simulator::last_wait_us(const Schedule& schedule, const Task& task) const
   return last;
 }
 
-// Until what it waits for is ready, beyond what the times say.
-double Simulator::stall_us(const Schedule& schedule, size_t device, const Task& task) const {
-  const double stall = schedule.runs.empty() ? 0 : schedule.runs[device].stall;
-  const int32_t before = queues_[device].before;
+double Simulator::stall_us(const Schedule& schedule, const Task& task, int32_t before, double stall,
+                           double now_us) const {
   if (stall == 0 || before < 0) return 0;
   const TaskTimes& own = times_[static_cast<size_t>(before)];
-  double ready_us = now_us_;
+  double ready_us = now_us;
   for (const int32_t other : schedule.waits_of(task)) {
     const TaskTimes& its = times_[static_cast<size_t>(other)];
     const double together = std::min(own.end_us, its.end_us) - std::max(own.start_us, its.start_us);
     const double part = stall * schedule.tasks[static_cast<size_t>(other)].arithmetic;
     if (together > 0) ready_us = std::max(ready_us, its.end_us + part * together);
   }
-  return ready_us - now_us_;
+  return ready_us - now_us;
 }
 
 void Simulator::start_if_ready(const Schedule& schedule, size_t device) {
@@ -124,8 +122,9 @@ void Simulator::start_if_ready(const Schedule& schedule, size_t device) {
     return;
   }
   // until_us is when its turn, and its pause, were over.
+  const double stall = schedule.runs.empty() ? 0 : schedule.runs[device].stall;
   const double start = task.start_us + (last_us > queue.until_us ? task.late_us : 0.0F) +
-                       stall_us(schedule, device, task);
+                       stall_us(schedule, task, queue.before, stall, now_us_);
   times_[static_cast<size_t>(queue.task)].start_us = now_us_;
   queue.until_us = now_us_ + start;
   if (start > 0) {

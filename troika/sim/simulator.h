@@ -143,7 +143,10 @@ class Simulator {
   void take_next(const Schedule& schedule, size_t device);
   bool waits_done(const Schedule& schedule, const Task& task) const;
   double last_wait_us(const Schedule& schedule, const Task& task) const;
-  double stall_us(const Schedule& schedule, size_t device, const Task& task) const;
+  // Until what a task waits for is ready, beyond what the times say; `before` is the one that its
+  // device had last.
+  double stall_us(const Schedule& schedule, const Task& task, int32_t before, double stall,
+                  double now_us) const;
   void start_if_ready(const Schedule& schedule, size_t device);
   void begin_load(const Schedule& schedule, size_t device);
   void finish_load(const Schedule& schedule, size_t device);

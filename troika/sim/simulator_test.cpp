@@ -364,7 +364,8 @@ TEST(Simulator, IsTheSameWithoutLoadsAndWithOneThatComesTooLate) {
     if (i % 3 == 0) schedule.shared_gbps.clear();
     schedule.idle_w = 0.5;
     for (size_t device = 0; device < schedule.n_devices && i % 2 == 0; ++device) {
-      schedule.runs.push_back({0.5 + 0.125 * static_cast<double>(random() % 5), 1, 1, 0.25});
+      schedule.runs.push_back({0.5 + 0.125 * static_cast<double>(random() % 5), 1, 1, 0.25,
+                               0.25 * static_cast<double>(random() % 3)});
     }
     const Noise noise{static_cast<uint64_t>(i), i % 4 == 0 ? 0.1 : 0, i % 5 == 0 ? 0.1 : 0};
     const double length = plain.run(schedule, noise);
