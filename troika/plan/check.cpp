@@ -15,7 +15,7 @@ using graph::Stage;
 constexpr double kLeastShare = 1e-6;
 constexpr double kMostShare = 1e6;
 constexpr double kMostDelayUs = 1e6;
-// Chunks times layers: a device keeps the times of 16384 tasks, a few of each chunk and layer.
+// Chunks times layers, so that no plan takes long to be read; lower() bounds a device's tasks.
 constexpr int64_t kMaxChunkLayers = 4096;
 
 bool is_outer(Stage stage) { return stage == Stage::kInput || stage == Stage::kHead; }

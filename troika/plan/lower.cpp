@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "troika/device/kept_tasks.h"
 #include "troika/plan/rows.h"
 #include "troika/plan/shares.h"
 #include "troika/plan/task_order.h"
@@ -205,6 +206,20 @@ void find_outputs(const graph::Graph& graph, std::vector<Task>& tasks) {
   }
 }
 
+// Times of all tasks of a pass are read at its end.
+Status check_task_counts(const std::vector<Task>& tasks, const Plan& plan, int64_t rows) {
+  std::vector<int64_t> counts(plan.devices.size(), 0);
+  for (const Task& task : tasks) ++counts[static_cast<size_t>(task.device)];
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] < device::kKeptTasks) continue;
+    return make_error(ErrorCode::kUnsupported,
+                      "plan: a pass of {} rows has {} tasks for device {}, at most {} can be "
+                      "timed: use larger chunks",
+                      rows, counts[i], plan.devices[i], device::kKeptTasks - 1);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<TaskList> lower(const Plan& plan, const RowsBucket& bucket, const graph::Graph& graph,
@@ -217,6 +232,7 @@ Result<TaskList> lower(const Plan& plan, const RowsBucket& bucket, const graph::
   ASSIGN_OR_RETURN(CutGraph cut_graph, cut(plan, bucket, graph, rows, logit_rows, infos));
   list.cut = std::make_unique<CutGraph>(std::move(cut_graph));
   RETURN_IF_ERROR(Grouping(plan, *list.cut, logit_rows, infos).run(list.tasks));
+  RETURN_IF_ERROR(check_task_counts(list.tasks, plan, rows));
   find_outputs(list.cut->graph, list.tasks);
   for (Task& task : list.tasks) task.program.sole_device = plan.devices.size() == 1;
   int64_t padded_logit_rows = logit_rows;

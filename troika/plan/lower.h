@@ -60,7 +60,7 @@ struct TaskList {
 MemoryPlan plan_memory(const CutGraph& cut, std::span<const Task> tasks, int64_t logit_rows);
 
 // The tasks of a pass of `rows` rows. The plan must have passed check(); `infos` are the facts of
-// Plan::devices, in that order. kUnsupported if a device cannot have these rows.
+// Plan::devices, in that order. kUnsupported: rows that a device cannot have, or too many tasks.
 Result<TaskList> lower(const Plan& plan, const RowsBucket& bucket, const graph::Graph& graph,
                        int64_t rows, int64_t max_logit_rows,
                        std::span<const device::DeviceInfo> infos);

@@ -366,6 +366,31 @@ void expect_read_after_write(const TaskList& list, int64_t logit_rows) {
   }
 }
 
+TEST(Lower, MoreTasksThanADeviceKeepsTheTimesOfAreRefused) {
+  const model::Model model = load("q4_0-small.gguf");
+  const graph::Graph graph = *graph::build(model);
+  std::vector<device::DeviceInfo> infos = plain(2);
+  infos[0].name = "a";
+  infos[1].name = "b";
+  DefaultPlanOptions options;
+  options.split = *parse_split("paired:1/1", 2);
+  const std::vector<DeviceRates> rates(2, {1, 1});
+  const auto lowered = [&](int64_t rows) {
+    options.max_rows = rows;
+    Plan plan = default_plan(graph, infos, rates, options);
+    plan.buckets.back().chunks = {1};
+    const Status sound = check(plan, graph);
+    EXPECT_TRUE(sound.has_value()) << sound.error().message;
+    return lower(plan, plan.buckets.back(), graph, rows, 1, infos);
+  };
+  const auto most = 4096 / graph.n_layers - 1;  // chunks times layers are bounded, too
+  const auto refused = lowered(most);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(refused.error().message.find("device a"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(lowered(64).has_value());
+}
+
 TEST(Lower, TasksThatShareMemoryAreOrdered) {
   std::mt19937 random(11);
   for (const char* name : {"q4_1-narrow-mlp.gguf", "f16-untied.gguf", "f32-odd.gguf"}) {
