@@ -5,17 +5,18 @@
 #endif
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "troika/base/cores.h"
 #include "troika/base/thread_time.h"
+#include "troika/device/kept_tasks.h"
 
 namespace troika::device {
 namespace {
 
-// Tasks whose times are kept; a power of two.
-constexpr uint64_t kKeptTimes = 16384;
+// Tasks whose times are kept.
+constexpr uint64_t kKeptTimes = kKeptTasks;
+static_assert((kKeptTimes & (kKeptTimes - 1)) == 0);
 // How often a worker that waits looks whether its own queue is being closed.
 constexpr Duration kWaitSlice = std::chrono::milliseconds(20);
 // How long abandon() waits for the running task.
@@ -60,13 +61,13 @@ WorkQueue::~WorkQueue() {
   worker_.join();
 }
 
-tl::unexpected<Error> WorkQueue::out_of_use() const {
-  return make_error(ErrorCode::kDeviceFailed, "device {} is out of use", device_);
+tl::unexpected<Error> WorkQueue::closing_error() const {
+  return make_error(ErrorCode::kDeviceFailed, "device {} is being closed", device_);
 }
 
-bool WorkQueue::is_closing() {
+bool WorkQueue::is_closing() const {
   const std::lock_guard lock(mutex_);
-  return stopping_ || abandoned_;
+  return stopping_ || reason_;
 }
 
 Result<Fence> WorkQueue::submit(const Kernel& kernel, const Bindings& bindings,
@@ -82,7 +83,7 @@ Result<Fence> WorkQueue::submit(const Kernel& kernel, const Bindings& bindings,
   task.options = options;
   {
     const std::lock_guard lock(mutex_);
-    if (abandoned_) return out_of_use();
+    if (reason_) return tl::unexpected<Error>(*reason_);
     task.value = ++last_value_;
     fence.value = task.value;
     times_[task.value % kKeptTimes] = {.queued = clock_.now()};
@@ -103,7 +104,7 @@ DeviceStats WorkQueue::stats() const {
 
 bool WorkQueue::lost() const {
   const std::lock_guard lock(mutex_);
-  return abandoned_;
+  return reason_.has_value();
 }
 
 bool WorkQueue::stuck() const {
@@ -115,7 +116,11 @@ bool WorkQueue::stuck() const {
 void WorkQueue::abandon(Error reason) {
   {
     std::unique_lock lock(mutex_);
-    abandoned_ = true;
+    if (reason_) {
+      reason = *reason_;
+    } else {
+      reason_ = reason;
+    }
     queue_.clear();
     stuck_ = !idle_.wait_for(lock, kPatience, [this] { return !running_; });
   }
@@ -126,7 +131,8 @@ Status WorkQueue::drain() {
   uint64_t last = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || abandoned_) return out_of_use();
+    if (reason_) return tl::unexpected<Error>(*reason_);
+    if (stopping_) return closing_error();
     last = last_value_;
   }
   return timeline_.wait(last);
@@ -138,7 +144,7 @@ Status WorkQueue::wait_for_one(const Fence& fence, const WaitPolicy& first) {
   Status done = fence.wait(slice);
   slice.predicted = Duration::zero();
   while (!done && done.error().code == ErrorCode::kTimeout && !fence.timeline->failed()) {
-    if (is_closing()) return out_of_use();
+    if (is_closing()) return closing_error();
     done = fence.wait(slice);
   }
   return done;
@@ -186,7 +192,7 @@ Status WorkQueue::pause(const Task& task, TaskTimes& times) {
   const TimePoint begin = clock_.now();
   const TimePoint until = begin + task.options.delay;
   for (TimePoint now = begin; now < until; now = clock_.now()) {
-    if (is_closing()) return out_of_use();
+    if (is_closing()) return closing_error();
     std::this_thread::sleep_for(std::min(until - now, kWaitSlice));
   }
   times.delay = clock_.now() - begin;
@@ -198,8 +204,8 @@ void WorkQueue::give_up(Error reason) {
   bool closing = false;
   {
     const std::lock_guard lock(mutex_);
-    closing = stopping_ || abandoned_;
-    abandoned_ = true;
+    closing = stopping_ || reason_;
+    if (!reason_) reason_ = reason;
     queue_.clear();
   }
   if (!closing) timeline_.fail(std::move(reason));

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -36,6 +37,7 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
+  // After a failure, the reason: that of the first task that failed, or of abandon().
   Result<Fence> submit(const Kernel& kernel, const Bindings& bindings, std::span<const Fence> waits,
                        const SubmitOptions& options);
   TaskTimes times(const Fence& fence) const;
@@ -45,8 +47,8 @@ class WorkQueue {
   bool lost() const;
   bool stuck() const;
 
-  // For compile(): waits for everything submitted, so that what tasks share may change;
-  // kDeviceFailed if the device is out of use.
+  // For compile(): waits for everything submitted, so that what tasks share may change; the reason
+  // if the device was given up.
   Status drain();
 
  private:
@@ -58,8 +60,8 @@ class WorkQueue {
     uint64_t value = 0;
   };
 
-  tl::unexpected<Error> out_of_use() const;
-  bool is_closing();
+  tl::unexpected<Error> closing_error() const;
+  bool is_closing() const;
   void work(const std::vector<int>& cores);
   bool can_begin() const;
   void process(Task task);
@@ -88,7 +90,7 @@ class WorkQueue {
   uint64_t last_value_ = 0;
   bool running_ = false;  // the worker holds tasks
   bool stopping_ = false;
-  bool abandoned_ = false;
+  std::optional<Error> reason_;  // why nothing is run any more, once the device was given up
   bool stuck_ = false;
   mutable std::thread worker_;  // last: it uses all of the above; mutable for its handle
 };

@@ -113,7 +113,11 @@ TEST_F(BegunAhead, AFailureFinishesWhatIsBegunAndFailsItsFences) {
   EXPECT_FALSE(second->wait().has_value());
   EXPECT_TRUE(spoiled_);
   EXPECT_TRUE(queue_.lost());
-  EXPECT_FALSE(submit(three_).has_value());
+  // Who comes too late is told the same.
+  EXPECT_EQ(submit(three_).error().message, "task 1 broke");
+  EXPECT_EQ(queue_.drain().error().message, "task 1 broke");
+  queue_.abandon({ErrorCode::kDeviceFailed, "given up"});
+  EXPECT_EQ(submit(three_).error().message, "task 1 broke");
 }
 
 struct Count final : Kernel {
