@@ -7,12 +7,17 @@
 
 namespace troika::engine {
 
+// Each executor counts its passes from 0.
 Trace Engine::State::whole_trace() const {
   Trace whole = trace;
   if (!executor) return whole;
   const Trace& latest = executor->trace();
   if (whole.devices.empty()) whole.devices = latest.devices;
+  int64_t before = 0;
+  for (const TraceEvent& event : whole.events) before = std::max(before, event.pass + 1);
+  const size_t known = whole.events.size();
   whole.events.insert(whole.events.end(), latest.events.begin(), latest.events.end());
+  for (size_t i = known; i < whole.events.size(); ++i) whole.events[i].pass += before;
   return whole;
 }
 
