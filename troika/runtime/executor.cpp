@@ -103,8 +103,9 @@ Result<std::unique_ptr<Executor>> Executor::create(
                                              .schedules = {},
                                              .activations = {},
                                              .packed_logits = {}});
-  RETURN_IF_ERROR(state->lower_all());
-  return std::unique_ptr<Executor>(new Executor(std::move(state)));
+  std::unique_ptr<Executor> executor(new Executor(std::move(state)));
+  RETURN_IF_ERROR(executor->state_->lower_all());
+  return executor;
 }
 
 // A plan that cannot be run is found out before anything runs; memory is taken once.

@@ -37,8 +37,9 @@ struct ExecutorOptions {
   // A pass in which nothing is finished for this long has a device that hangs; it is longer the
   // longer the running task should take at the slowest, and on a device that has been slow.
   Duration patience = std::chrono::seconds(10);
-  // Asked before each compilation, for there may be many long ones; true: kCancelled. Asked too
-  // while nothing is finished in a pass: then a device has a second more, and counts as hanging.
+  // Asked before each compilation, for there may be many long ones, and now and then in a pass;
+  // true: kCancelled. In a pass the tasks that run are waited for, and those behind them skipped; a
+  // device hangs then if a task takes four times as long as it should by what the device has shown.
   std::function<bool()> cancelled = nullptr;
   // What a plan's cost model says of the tasks of a pass, us by task: asked once for each bucket,
   // rows and, roughly, tokens before them. Empty, or another number of tasks: nothing is predicted.
@@ -84,7 +85,7 @@ struct ControlWork {
   int64_t passes = 0;
   int64_t decode_passes = 0;  // of one row
   Duration submit{};          // checks, block tables, queueing
-  Duration wait{};            // until the pass was done
+  Duration wait{};            // for devices: between submissions, and until the pass was done
   int64_t gather_bytes = 0;   // moved by concatenations that exist only because of cuts
 };
 

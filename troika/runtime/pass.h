@@ -1,4 +1,4 @@
-// One pass of a schedule: submission, waiting, faults, and what it cost.
+// One pass of a schedule: submission, waiting, and faults.
 #pragma once
 
 #include <atomic>
@@ -41,10 +41,16 @@ struct PassContext {
 
   // Puts a device aside; the first reason counts.
   void lose(size_t device, const Error& reason);
+
+  // Of the running pass.
+  bool is_queued(size_t task) const { return fences[task].timeline != nullptr; }
+  int64_t rows_of(const plan::Task& task) const;
+  int64_t macs_of(const plan::Task& task) const;
 };
 
 // Runs all tasks of a compiled schedule on context.views and waits for every one, so that nothing
-// of the pass runs on when its arrays are reused. kDeviceFailed, with the devices in context.lost.
+// of the pass runs on when its arrays are reused. kDeviceFailed, with the devices in context.lost;
+// kCancelled if options.cancelled said so while something ran: tasks that were queued are skipped.
 Status run_pass(Schedule& schedule, PassContext& context);
 
 }  // namespace troika::runtime
