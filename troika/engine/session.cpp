@@ -54,6 +54,10 @@ bool is_set(const std::atomic<bool>* flag) {
   return flag != nullptr && flag->load(std::memory_order_relaxed);
 }
 
+bool is_cancelled(const Status& status) {
+  return !status && status.error().code == ErrorCode::kCancelled;
+}
+
 double per_second(int64_t count, Duration time) {
   return time > Duration::zero() ? static_cast<double>(count) / to_seconds(time) : 0;
 }
@@ -175,27 +179,27 @@ Result<Answer> Session::generate(std::span<const model::TokenId> prompt,
   Engine::State& s = *engine_.state_;
   RETURN_IF_ERROR(check(options.sampling));
   RETURN_IF_ERROR(check_prompt(prompt));
-  RETURN_IF_ERROR(prepare(static_cast<int64_t>(prompt.size()) - shared_with(prompt)));
+  Answer answer;
+  answer.prompt_tokens = static_cast<int64_t>(prompt.size());
+  answer.finish_reason = FinishReason::kCancelled;
+  const Status ready = prepare(answer.prompt_tokens - shared_with(prompt));
+  if (is_cancelled(ready)) return answer;
+  RETURN_IF_ERROR(ready);
   const TimePoint start = s.clock.now();
   s.drop_bench();
   s.reset_uses();
 
-  Answer answer;
-  answer.prompt_tokens = static_cast<int64_t>(prompt.size());
   answer.cached_tokens = shared_with(prompt);
   TextStream text(options.stop, on_text);
   TokenTimes times;
   const Result<std::span<const float>> logits = prefill(prompt, cancel);
   const Duration prefill_time = s.clock.now() - start;
   const int64_t computed = static_cast<int64_t>(tokens_.size()) - answer.cached_tokens;
-  if (logits) {
-    RETURN_IF_ERROR(decode(*logits, options, text, cancel, answer, times));
-  } else if (logits.error().code == ErrorCode::kCancelled) {
-    answer.finish_reason = FinishReason::kCancelled;
-  } else {
-    return tl::unexpected<Error>(logits.error());
-  }
-  text.finish();
+  const Status done = logits ? decode(*logits, options, text, cancel, answer, times)
+                             : Status(tl::unexpected<Error>(logits.error()));
+  text.finish();  // what was held back is the reader's, whatever ended the answer
+  if (is_cancelled(done)) answer.finish_reason = FinishReason::kCancelled;
+  if (!done && !is_cancelled(done)) return tl::unexpected<Error>(done.error());
   answer.text = text.take_text();
   answer.ttft = times.count > 0 ? times.first - start : prefill_time;
   answer.prefill_tok_s = per_second(computed, prefill_time);
