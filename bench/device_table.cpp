@@ -16,7 +16,6 @@
 #include "bench/operator_speed.h"
 #include "troika/device/conformance/bounds.h"
 #include "troika/device/conformance/run_case.h"
-#include "troika/device/quarantine.h"
 #include "troika/device/registry/registry.h"
 #include "troika/engine/engine.h"
 
@@ -267,10 +266,6 @@ int main(int argc, char** argv) {
     print_support(subjects);
   } else {
     print_speed(subjects, models);
-  }
-  for (Subject& subject : subjects) {
-    if (subject.device == nullptr || !subject.device->stuck()) continue;
-    device::quarantine(std::shared_ptr<device::Device>(std::move(subject.device)));
   }
   return 0;
 }

@@ -172,7 +172,10 @@ Result<std::shared_ptr<Running>> prepare(device::Device& device, const Case& c) 
   batch.logit_rows = pass.logit_rows;
   batch.kv = running->memory->kv();
   batch.kv_layout = problem.kv.layout;
-  ASSIGN_OR_RETURN(running->kernel, device.compile(problem.program));
+  auto kernel = device.compile(problem.program);
+  if (!kernel && device.stuck()) device::quarantine(running);
+  if (!kernel) return tl::unexpected<Error>(std::move(kernel.error()));
+  running->kernel = std::move(*kernel);
   return running;
 }
 

@@ -6,7 +6,6 @@
 #include "troika/base/cores.h"
 #include "troika/device/check/check.h"
 #include "troika/device/check/device_store.h"
-#include "troika/device/quarantine.h"
 #include "troika/device/registry/registry.h"
 #include "troika/engine/engine_state.h"
 
@@ -58,6 +57,7 @@ device::OpenOptions open_options(const EngineOptions& options) {
   open.cache_dir = options.graph_folder;
   open.int8_activations = options.int8_activations;
   open.device_times = options.trace;
+  open.compile_patience = options.compile_patience;
   return open;
 }
 
@@ -73,7 +73,6 @@ Result<std::unique_ptr<device::Device>> open_one(const Candidate& candidate,
   const auto report = device::check_once(
       *device, device::device_key(candidate.spec, options.int8_activations), store);
   if (report) return device;
-  if (device->stuck()) device::quarantine(std::shared_ptr<device::Device>(std::move(device)));
   return tl::unexpected<Error>(report.error());
 }
 
@@ -134,13 +133,9 @@ Status Engine::State::put_lost_aside(const Error& cause) {
   }
   if (lost.empty()) return tl::unexpected<Error>(cause);
   retire_executor();
-  for (auto& device : devices) {
-    if (device->lost() && device->stuck()) {
-      stuck = true;
-      device::quarantine(std::shared_ptr<device::Device>(std::move(device)));
-    }
-  }
-  std::erase_if(devices, [](const auto& device) { return device == nullptr || device->lost(); });
+  if (before_devices_go) before_devices_go();
+  for (const auto& device : devices) stuck = stuck || device->stuck();
+  std::erase_if(devices, [](const auto& device) { return device->lost(); });
   forget_plan();
   if (devices.empty()) {
     all_gone =

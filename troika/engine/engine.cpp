@@ -100,17 +100,22 @@ std::string_view to_string(FinishReason reason) {
   return "";
 }
 
-Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
-
-Engine::~Engine() {
-  if (state_ != nullptr && state_->stuck)
-    device::quarantine(std::shared_ptr<State>(std::move(state_)));
+void Engine::CloseState::operator()(State* state) const {
+  const bool stuck =
+      state->stuck || std::any_of(state->devices.begin(), state->devices.end(),
+                                  [](const auto& device) { return device->stuck(); });
+  std::shared_ptr<State> closed(state);
+  if (stuck) device::quarantine(std::move(closed));
 }
+
+Engine::Engine(StatePtr state) : state_(std::move(state)) {}
+
+Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::create(model::Model model, const EngineOptions& options,
                                                const Clock& clock) {
   const TimePoint start = clock.now();
-  auto state = std::make_unique<State>(std::move(model), clock);
+  StatePtr state(new State(std::move(model), clock));
   State& s = *state;
   s.options = options;
   if (s.options.context == 0) s.options.context = s.model.hyper_parameters().n_ctx_train;

@@ -48,6 +48,7 @@ struct EngineOptions {
   bool force_all = false;  // each device gets at least a tenth of every product that is cut
   runtime::Sync sync = runtime::Sync::kQueue;
   Duration patience = std::chrono::seconds(10);  // see runtime::ExecutorOptions
+  Duration compile_patience = std::chrono::minutes(3);  // see device::OpenOptions
   std::string cache_folder;  // for what is learnt of devices and rates; empty: nothing is kept
   std::string build;         // names this program in the cache
   std::string graph_folder;  // where devices keep what they compiled; empty: nowhere
@@ -56,8 +57,8 @@ struct EngineOptions {
   // Called before a device other than `cpu` is opened, to find out in another process whether that
   // is safe; an error puts the device aside.
   std::function<Status(const std::string& device)> probe;
-  // Asked while devices are measured and prepared, which may take long, and while one does not
-  // answer; true: kCancelled.
+  // Asked while devices are measured and prepared, which may take long, and now and then in passes;
+  // true: kCancelled, or an answer that is so.
   std::function<bool()> cancelled;
   // A plan that `troika plan` stored for these devices takes the place of shares by rates, if it
   // holds. False: it is not looked for.
@@ -136,8 +137,9 @@ class Session {
   // Makes `prompt` the session's whole content (the part that it shares with what the session holds
   // already is kept, not computed again) and generates after it. `on_text` gets each new piece of
   // whole UTF-8 text; false ends the answer (kCancelled, which is no error). `cancel` may be set
-  // from a signal handler: the answer ends after the running pass. kContextFull, with both counts,
-  // if the prompt does not fit; then nothing has changed.
+  // from a signal handler: the answer ends after the running pass. EngineOptions::cancelled ends it
+  // in the same way, in the middle of a pass if that is long. kContextFull, with both counts, if
+  // the prompt does not fit; then nothing has changed.
   Result<Answer> generate(std::span<const model::TokenId> prompt, const GenerateOptions& options,
                           const std::function<bool(std::string_view)>& on_text = {},
                           const std::atomic<bool>* cancel = nullptr);
@@ -231,8 +233,13 @@ class Engine {
   friend class PlanTimer;
   friend class Session;
   struct State;
-  explicit Engine(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  // What a device that hangs may still write to is put in quarantine.
+  struct CloseState {
+    void operator()(State* state) const;
+  };
+  using StatePtr = std::unique_ptr<State, CloseState>;
+  explicit Engine(StatePtr state);
+  StatePtr state_;
 };
 
 }  // namespace troika::engine

@@ -36,8 +36,9 @@ struct Engine::State {
   plan::Plan plan;
   std::unique_ptr<runtime::Executor> executor;
   Duration compile_time{};
-  bool stuck = false;             // a device that hangs may still use all of this
-  std::optional<Error> all_gone;  // set once no device is left; there is no executor then
+  bool stuck = false;                       // a device that was put aside may still use all of this
+  std::function<void()> before_devices_go;  // whoever else has kernels of devices; may be empty
+  std::optional<Error> all_gone;            // set once no device is left; there is no executor then
   // By device, in the order in which they were opened: of passes since reset_uses().
   std::vector<DeviceUse> uses;
   ControlUse control;

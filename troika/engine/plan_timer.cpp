@@ -12,12 +12,26 @@ constexpr size_t kMostCandidates = 8;
 // One step of decode is short: so many are timed together.
 constexpr int64_t kSteps = 6;
 
+tl::unexpected<Error> lost_error() {
+  return make_error(ErrorCode::kDeviceFailed,
+                    "a device was put aside while plans for it were measured: try it with doctor");
+}
+
 }  // namespace
 
 PlanTimer::PlanTimer(Engine& engine)
-    : state_(*engine.state_), sequence_(engine.state_->cache->new_sequence()) {}
+    : state_(*engine.state_), sequence_(engine.state_->cache->new_sequence()) {
+  // Kernels must not outlive their devices.
+  state_.before_devices_go = [this] {
+    candidates_.clear();
+    device_lost_ = true;
+  };
+}
 
-PlanTimer::~PlanTimer() { state_.cache->release(sequence_); }
+PlanTimer::~PlanTimer() {
+  state_.before_devices_go = nullptr;
+  state_.cache->release(sequence_);
+}
 
 Result<PlanTimer::Candidate*> PlanTimer::candidate_for(const plan::RowsBucket& bucket,
                                                        int64_t rows) {
@@ -38,7 +52,7 @@ Result<PlanTimer::Candidate*> PlanTimer::candidate_for(const plan::RowsBucket& b
   runtime::ExecutorOptions options;
   options.sync = state_.options.sync;
   options.patience = state_.options.patience;
-  // A deadline ends compiling, but no pass: a device whose pass is cancelled counts as hanging.
+  // A deadline ends compiling, but no pass: that is short.
   options.cancelled = [this] {
     if (compiling_ && tick_) tick_();
     return cancelled() || (compiling_ && is_late());
@@ -77,6 +91,7 @@ Status PlanTimer::bring_to(int64_t rows, int64_t depth) {
 
 Result<double> PlanTimer::run(runtime::Executor& executor, int64_t rows, int64_t depth) {
   RETURN_IF_ERROR(bring_to(rows, depth));
+  if (device_lost_) return lost_error();
   const std::vector<model::TokenId> tokens(static_cast<size_t>(rows), 1);
   const int64_t most = state_.options.context - depth;
   const int64_t passes = rows == 1 ? std::min(kSteps, most) : 1;
@@ -93,6 +108,7 @@ Result<double> PlanTimer::time(const plan::RowsBucket& bucket, int64_t rows, int
   if (cancelled())
     return make_error(ErrorCode::kCancelled, "interrupted while plans were measured");
   if (is_late()) return make_error(ErrorCode::kCancelled, "the time for measuring plans is spent");
+  if (device_lost_) return lost_error();
   ASSIGN_OR_RETURN(Candidate* const candidate, candidate_for(bucket, rows));
   if (!candidate->warm) RETURN_IF_ERROR(run(*candidate->executor, rows, depth));
   candidate->warm = true;

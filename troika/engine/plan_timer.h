@@ -30,7 +30,7 @@ class PlanTimer {
   // A pass of `rows` rows after `depth` tokens, us; of one row the mean of some steps. Each
   // bucket's first pass, in which its kernels are compiled and its memory is touched, is done
   // before and not counted. kContextFull if that is more than the engine's context; the executor's
-  // errors.
+  // errors; kDeviceFailed for good once the engine has put a device aside.
   Result<double> time(const plan::RowsBucket& bucket, int64_t rows, int64_t depth);
 
  private:
@@ -52,6 +52,7 @@ class PlanTimer {
   std::optional<TimePoint> deadline_;
   std::function<void()> tick_;
   bool compiling_ = false;
+  bool device_lost_ = false;
 };
 
 }  // namespace troika::engine

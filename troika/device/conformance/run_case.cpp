@@ -38,6 +38,7 @@ class CaseRun {
     ASSIGN_OR_RETURN(running_->memory,
                      CaseMemory::allocate(running_->problem, problem.program.max_rows));
     auto kernel = device_.compile(problem.program);
+    if (!kernel && device_.stuck()) quarantine(running_);
     if (!kernel) return failed(kernel.error());
     running_->kernel = std::move(*kernel);
     for (size_t i = 0; i < problem.passes.size(); ++i) RETURN_IF_ERROR(run_pass(i));

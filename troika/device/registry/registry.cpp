@@ -6,6 +6,7 @@
 #include "troika/device/opencl/opencl_device.h"
 #include "troika/device/openvino/openvino_device.h"
 #include "troika/device/paced/paced_device.h"
+#include "troika/device/supervised.h"
 #include "troika/device/systolic/systolic_device.h"
 
 namespace troika::device {
@@ -140,7 +141,8 @@ Result<std::unique_ptr<Device>> open_device(const DeviceSpec& spec, const std::v
                                             const OpenOptions& options, const Clock& clock) {
   ASSIGN_OR_RETURN(const DeviceType* const type, find_device_type(spec.name));
   RETURN_IF_ERROR(check_wrapping(spec, *type));
-  return type->open(spec, cores, options, clock);
+  ASSIGN_OR_RETURN(auto device, type->open(spec, cores, options, clock));
+  return supervise(std::move(device), options.compile_patience);
 }
 
 Result<std::vector<std::unique_ptr<Device>>> open_devices(std::string_view device_string,

@@ -26,6 +26,9 @@ struct OpenOptions {
   // For tests: devices that could compute in shared memory do so in memory of their own, where they
   // have a way to do that.
   bool own_memory = false;
+  // A compilation that takes longer is that of a device that hangs. A driver may take minutes for
+  // a large graph.
+  Duration compile_patience = std::chrono::minutes(3);
 };
 
 // A kind of device: how it is called and opened.
@@ -42,7 +45,8 @@ std::span<const DeviceType> device_types();
 // kNotFound for a name that is not in the registry, with the names that are.
 Result<const DeviceType*> find_device_type(std::string_view name);
 
-// Opens one device; kNotFound as above.
+// Opens one device; kNotFound as above. It is supervised (device/supervised.h), as are those that
+// it wraps.
 Result<std::unique_ptr<Device>> open_device(const DeviceSpec& spec, const std::vector<int>& cores,
                                             const OpenOptions& options,
                                             const Clock& clock = system_clock());

@@ -48,7 +48,10 @@ Result<std::shared_ptr<Prepared>> Stopwatch::prepare(std::shared_ptr<Workload> w
   prepared->workload = std::move(workload);
   const int64_t before = device_.stats().own_bytes;
   const TimePoint begin = host_.now();
-  ASSIGN_OR_RETURN(prepared->kernel, device_.compile(prepared->workload->program()));
+  auto kernel = device_.compile(prepared->workload->program());
+  if (!kernel && device_.stuck()) device::quarantine(prepared);
+  if (!kernel) return tl::unexpected<Error>(std::move(kernel.error()));
+  prepared->kernel = std::move(*kernel);
   prepared->compile_time = host_.now() - begin;
   prepared->kept_bytes = std::max<int64_t>(0, device_.stats().own_bytes - before);
   return prepared;
