@@ -56,6 +56,7 @@ Result<ProbeReport> try_in_child(const DeviceSpec& spec, const std::vector<int>&
   request.device = spec.text;
   request.key = device_key(spec, options.open.int8_activations);
   request.again = options.again;
+  request.time_limit = options.time_limit;
   request.cancelled = interrupted;
   auto report = device::probe(request, store);
   if (report || report.error().code != ErrorCode::kCancelled) return report;

@@ -14,8 +14,9 @@ namespace troika::cli {
 
 struct ProberOptions {
   device::OpenOptions open;
-  std::string cache_folder = cli::cache_folder();  // empty: nothing is remembered
-  bool again = false;                              // forget what earlier runs found out
+  std::string cache_folder = cli::cache_folder();           // empty: nothing is remembered
+  bool again = false;                                       // forget what earlier runs found out
+  Duration time_limit = device::ProbeRequest().time_limit;  // of a child
   // Also check the values of `cpu`, which is what the others are checked against.
   bool check_reference = false;
 };

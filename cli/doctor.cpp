@@ -165,8 +165,8 @@ class Doctor final : public Verb {
                   "Cores of all devices together (default: every core)", "LLAMA_ARG_THREADS");
     flags.toggle(
         "--drill", drill_,
-        "Break a device on purpose in every way, at load, in a prompt and in an answer, and "
-        "see whether the answer goes on");
+        "Break a device of its own choice on purpose in every way, at load, in a prompt and in an "
+        "answer, and see whether the answer goes on");
     flags.begin_group("Output");
     flags.toggle("--json", json_, "Print one JSON object");
     flags.set_examples(
@@ -174,6 +174,11 @@ class Doctor final : public Verb {
   }
 
   Status run(Console& console) override {
+    if (drill_ && (!devices_.empty() || threads_ > 0)) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "--drill breaks devices of its own choice: leave out {}",
+                        devices_.empty() ? "--threads" : "--device");
+    }
     if (drill_) return drill(console, json_);
     ProberOptions options;
     options.open.threads = static_cast<int>(std::max<int64_t>(threads_, 0));

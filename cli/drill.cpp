@@ -11,9 +11,12 @@
 namespace troika::cli {
 namespace {
 
+// A child that is sound answers in a second or two.
+constexpr Duration kProbeLimit = std::chrono::seconds(5);
+
 std::string row(const engine::DrillResult& result) {
-  return fmt::format("{:<14} {:<8} {:<7} {:>6.1f} s  {}\n", result.fault, result.when,
-                     result.passed ? "ok" : "FAILED", to_seconds(result.took),
+  return fmt::format("{:<14} {:<11} {:<8} {:<7} {:>6.1f} s  {}\n", result.fault, result.device,
+                     result.when, result.passed ? "ok" : "FAILED", to_seconds(result.took),
                      printable(result.outcome));
 }
 
@@ -28,12 +31,13 @@ Status drill(Console& console, bool json) {
   options.cores = allowed_cores();
   ProberOptions prober;
   prober.again = true;
+  prober.time_limit = kProbeLimit;
   options.probe = [prober](const std::string& device) { return probe_device(device, prober); };
   options.cancelled = [] { return interrupted(); };
   Status written;
   if (!json) {
-    RETURN_IF_ERROR(console.print(fmt::format("{:<14} {:<8} {:<7} {:>8}  {}\n", "fault", "when",
-                                              "answer", "took", "what was said")));
+    RETURN_IF_ERROR(console.print(fmt::format("{:<14} {:<11} {:<8} {:<7} {:>8}  {}\n", "fault",
+                                              "of", "when", "answer", "took", "what was said")));
   }
   ASSIGN_OR_RETURN(const auto results,
                    engine::run_drill(options, [&](const engine::DrillResult& result) {
@@ -46,6 +50,7 @@ Status drill(Console& console, bool json) {
     failed += result.passed ? 0 : 1;
     rows.push_back({{"fault", result.fault},
                     {"when", result.when},
+                    {"device", result.device},
                     {"devices", result.devices},
                     {"passed", result.passed},
                     {"outcome", result.outcome},

@@ -18,6 +18,7 @@ using ::testing::HasSubstr;
 struct Driver {
   std::promise<void> go_on;
   std::shared_future<void> may_go_on = go_on.get_future().share();
+  std::promise<void> began;
   std::promise<void> came_back;
   std::atomic<bool> compile_hangs{false};
   std::atomic<bool> task_hangs{false};
@@ -25,6 +26,7 @@ struct Driver {
   std::atomic<bool> closed{false};
 
   void hang() {
+    began.set_value();
     may_go_on.wait();
     came_back.set_value();
   }
@@ -118,6 +120,7 @@ TEST_F(SupervisedTest, ADeviceWithATaskThatHangsCanBeClosed) {
   const auto kernel = device_->compile({});
   driver_->task_hangs = true;
   ASSERT_TRUE(device_->submit(**kernel, {}, {}).has_value());
+  driver_->began.get_future().wait();
   device_->abandon({ErrorCode::kDeviceFailed, "given up"});
   ASSERT_TRUE(device_->stuck());
   device_.reset();

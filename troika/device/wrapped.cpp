@@ -1,6 +1,17 @@
 #include "troika/device/wrapped.h"
 
+#include <algorithm>
+#include <thread>
+
 namespace troika::device {
+namespace {
+
+// How often a device that sleeps looks whether it was abandoned.
+constexpr Duration kSleepSlice = std::chrono::milliseconds(10);
+// What a sleeping thread may wake up too late by; the rest is spent yielding.
+constexpr Duration kWakeUp = std::chrono::microseconds(100);
+
+}  // namespace
 
 Result<std::unique_ptr<Kernel>> Wrapped::compile(const Program& program) {
   const std::lock_guard lock(device_mutex_);
@@ -38,6 +49,16 @@ void Wrapped::abandon(const Error& reason) {
 std::optional<Error> Wrapped::abandoned() const {
   const std::lock_guard lock(reason_mutex_);
   return reason_;
+}
+
+void Wrapped::pass_until(TimePoint until, const Clock& clock) const {
+  for (TimePoint now = clock.now(); now < until && !abandoned(); now = clock.now()) {
+    if (until - now > kWakeUp) {
+      std::this_thread::sleep_for(std::min(until - now - kWakeUp, kSleepSlice));
+    } else {
+      std::this_thread::yield();
+    }
+  }
 }
 
 }  // namespace troika::device

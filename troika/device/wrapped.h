@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "troika/base/clock.h"
 #include "troika/device/device.h"
 
 namespace troika::device {
@@ -29,6 +30,8 @@ class Wrapped {
   // To be called before the outer device's queue is abandoned, for its worker waits for this one.
   void abandon(const Error& reason);
   std::optional<Error> abandoned() const;  // why, if it was
+  // For the outer device's worker: lets time pass until `clock` shows that, or until abandoned.
+  void pass_until(TimePoint until, const Clock& clock) const;
   bool stuck() const { return device_->stuck(); }
 
  private:

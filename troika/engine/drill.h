@@ -1,5 +1,6 @@
-// Fault drill: breaks a device on purpose, at load, while it reads a prompt and in the middle of an
-// answer, and sees whether the answer goes on.
+// Fault drill: breaks a device on purpose, in every way that there is, and where it makes sense at
+// load, while it reads a prompt and in the middle of an answer, and sees whether the answer goes
+// on.
 #pragma once
 
 #include <functional>
@@ -17,14 +18,17 @@ struct DrillOptions {
   std::function<Result<model::Model>()> load;  // a fresh model for each case
   std::vector<model::TokenId> prompt;
   int64_t answer_tokens = 12;
+  // See EngineOptions: long enough for a machine that does much else.
+  Duration patience = std::chrono::seconds(2);
   std::vector<int> cores;                           // two or one; see base/cores.h
   std::function<Status(const std::string&)> probe;  // as EngineOptions::probe
   std::function<bool()> cancelled;
 };
 
 struct DrillResult {
-  std::string fault;    // "nan"
+  std::string fault;    // "nan@1"
   std::string when;     // "load", "prefill", "answer"
+  std::string device;   // that has the fault: "cpu@1", "systolic"
   std::string devices;  // as given to the engine
   bool passed = false;  // the reference's tokens, and exactly the warnings expected
   std::string outcome;  // the warning, or what went wrong

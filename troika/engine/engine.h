@@ -47,7 +47,7 @@ struct EngineOptions {
   std::string split;
   bool force_all = false;  // each device gets at least a tenth of every product that is cut
   runtime::Sync sync = runtime::Sync::kQueue;
-  Duration patience = std::chrono::seconds(10);  // see runtime::ExecutorOptions
+  Duration patience = std::chrono::seconds(10);         // see runtime::ExecutorOptions
   Duration compile_patience = std::chrono::minutes(3);  // see device::OpenOptions
   std::string cache_folder;  // for what is learnt of devices and rates; empty: nothing is kept
   std::string build;         // names this program in the cache

@@ -89,7 +89,9 @@ TEST_F(Oversubscription, TwoDevicesOnOneCoreEndWithTheSameAnswer) {
     ASSERT_EQ(logits.size(), expected.size());
     for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 1e-4);
     // With the other ways the caller waits instead.
-    if (sync == Sync::kQueue) EXPECT_GT(joins, kSteps);
+    if (sync == Sync::kQueue) {
+      EXPECT_GT(joins, kSteps);
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include "troika/device/cpu/cpu_device.h"
 
+#include <new>
 #include <system_error>
 
 #include "troika/base/cpu_name.h"
@@ -42,9 +43,15 @@ class CpuDevice final : public QueuedDevice {
     RETURN_IF_ERROR(queue_.drain());  // scratch may move
     auto kernel = std::make_unique<CpuKernel>();
     kernel->graph = program.graph;
-    kernel->steps = make_steps(program);
-    const int64_t floats = scratch_floats(kernel->steps, program, kernels_);
-    for (AlignedFloats& scratch : scratch_) scratch.reserve(floats);
+    try {
+      kernel->steps = make_steps(program);
+      const int64_t floats = scratch_floats(kernel->steps, program, kernels_);
+      for (AlignedFloats& scratch : scratch_) scratch.reserve(floats);
+    } catch (const std::bad_alloc&) {
+      return make_error(ErrorCode::kOutOfMemory,
+                        "device {}: no memory is left for passes of {} rows: use a smaller -ub",
+                        info_.name, program.max_rows);
+    }
     return kernel;
   }
 

@@ -22,6 +22,7 @@ constexpr Name kNames[] = {
     {"nan", FaultKind::kNan, Value::kTask},
     {"inf", FaultKind::kInf, Value::kTask},
     {"hang", FaultKind::kHang, Value::kTask},
+    {"hang-compile", FaultKind::kCompileHangs, Value::kTask},
     {"lost", FaultKind::kLost, Value::kTask},
     {"oom", FaultKind::kOutOfMemory, Value::kMaybeBytes},
     {"slow", FaultKind::kSlow, Value::kFactor},
@@ -39,8 +40,8 @@ bool parse_number(std::string_view text, Number& number) {
 tl::unexpected<Error> bad_fault(std::string_view text, std::string_view what) {
   return make_error(ErrorCode::kInvalidArgument,
                     "fault \"{}\": {}; use open-fails, open-hangs, crash-on-open, wrong-values, "
-                    "nan@TASK, inf@TASK, hang@TASK, lost@TASK, oom, oom@BYTES, slow@FACTOR or "
-                    "slow@FACTOR-TASK",
+                    "nan@TASK, inf@TASK, hang@TASK, hang-compile@COMPILATION, lost@TASK, oom, "
+                    "oom@BYTES, slow@FACTOR or slow@FACTOR-TASK",
                     text, what);
 }
 
@@ -63,7 +64,7 @@ Result<Fault> parse_fault(std::string_view text) {
       break;
     case Value::kTask:
       if (!parse_number(value, fault.task) || fault.task < 1) {
-        return bad_fault(text, "needs the number of a task, 1 or more");
+        return bad_fault(text, "needs a number, counted from 1");
       }
       break;
     case Value::kMaybeBytes:

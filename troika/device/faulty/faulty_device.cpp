@@ -16,9 +16,6 @@
 namespace troika::device::faulty {
 namespace {
 
-// How often a device that sleeps to be slow looks whether it was abandoned.
-constexpr Duration kSleepSlice = std::chrono::milliseconds(10);
-
 [[noreturn]] void sleep_for_ever() {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
@@ -48,6 +45,7 @@ class FaultyDevice final : public Device {
 
   Result<std::unique_ptr<Kernel>> compile(const Program& program) override {
     if (gone_) return gone();
+    if (fault_.kind == FaultKind::kCompileHangs && ++compiled_ >= fault_.task) sleep_for_ever();
     RETURN_IF_ERROR(queue_.drain());
     auto kernel = std::make_unique<FaultyKernel>();
     kernel->program = program;
@@ -114,17 +112,11 @@ class FaultyDevice final : public Device {
     const TimePoint begin = clock_.now();
     RETURN_IF_ERROR(wrapped_.run(*kernel.wrapped, bindings));
     if (fault_.kind == FaultKind::kSlow && task_ >= fault_.task) {
-      idle((clock_.now() - begin) * (fault_.factor - 1));
+      const auto more = (clock_.now() - begin) * (fault_.factor - 1);
+      wrapped_.pass_until(clock_.now() + std::chrono::duration_cast<Duration>(more), clock_);
     }
     spoil(kernel.program, bindings);
     return check_finite(info_.name, kernel.program, bindings);
-  }
-
-  void idle(std::chrono::duration<double, Duration::period> time) {
-    const TimePoint until = clock_.now() + std::chrono::duration_cast<Duration>(time);
-    for (TimePoint now = clock_.now(); now < until && !wrapped_.abandoned(); now = clock_.now()) {
-      std::this_thread::sleep_for(std::min(until - now, kSleepSlice));
-    }
   }
 
   void spoil(const Program& program, const Bindings& bindings) {
@@ -141,6 +133,7 @@ class FaultyDevice final : public Device {
   const Fault fault_;
   const Clock& clock_;
   std::map<graph::WeightSlice, std::weak_ptr<const int64_t>> weights_;  // kOutOfMemory
+  int64_t compiled_ = 0;
   int64_t submitted_ = 0;
   std::atomic<bool> gone_{false};
   Wrapped wrapped_;

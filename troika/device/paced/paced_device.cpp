@@ -1,8 +1,6 @@
 #include "troika/device/paced/paced_device.h"
 
-#include <algorithm>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "troika/device/work_queue.h"
@@ -11,11 +9,6 @@
 
 namespace troika::device::paced {
 namespace {
-
-// How often a device that sleeps looks whether it was abandoned.
-constexpr Duration kSleepSlice = std::chrono::milliseconds(10);
-// What a sleeping thread may wake up too late by; the rest is spent yielding.
-constexpr Duration kWakeUp = std::chrono::microseconds(100);
 
 struct PacedKernel final : Kernel {
   Program program;
@@ -86,14 +79,8 @@ class PacedDevice final : public Device {
   void pass_until(TimePoint until) {
     if (options_.sleep_until) {
       options_.sleep_until(until);
-      return;
-    }
-    for (TimePoint now = clock_.now(); now < until && !wrapped_.abandoned(); now = clock_.now()) {
-      if (until - now > kWakeUp) {
-        std::this_thread::sleep_for(std::min(until - now - kWakeUp, kSleepSlice));
-      } else {
-        std::this_thread::yield();
-      }
+    } else {
+      wrapped_.pass_until(until, clock_);
     }
   }
 
