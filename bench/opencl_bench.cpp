@@ -28,9 +28,9 @@ void Bench::attention() {
     const int64_t tokens = batch.depth + batch.rows;
     const int64_t blocks = (tokens + 31) / 32;
     const int64_t head_floats = blocks * 32 * dim;
-    const BufferHandle kv = buffer(2 * kv_heads * head_floats * 4);
-    const BufferHandle x = buffer(batch.rows * heads * dim * 4);
-    const BufferHandle y = buffer(batch.rows * heads * dim * 4);
+    const Piece kv = buffer(2 * kv_heads * head_floats * 4);
+    const Piece x = buffer(batch.rows * heads * dim * 4);
+    const Piece y = buffer(batch.rows * heads * dim * 4);
     std::vector<int32_t> data(static_cast<size_t>(2 * batch.rows));
     for (int64_t i = 0; i < batch.rows; ++i) {
       data[static_cast<size_t>(2 * i)] = static_cast<int32_t>(2 * batch.rows);
@@ -38,21 +38,22 @@ void Bench::attention() {
           static_cast<int32_t>(batch.rows == 32 ? batch.depth : batch.depth + i);
     }
     for (int64_t i = 0; i < blocks; ++i) data.push_back(static_cast<int32_t>(i));
-    const BufferHandle places = buffer(static_cast<int64_t>(data.size()) * 4);
-    need(check_call("clEnqueueWriteBuffer",
-                    api().EnqueueWriteBuffer(queue_, places.get(), CL_TRUE, 0, data.size() * 4,
-                                             data.data(), 0, nullptr, nullptr)));
+    const Piece places = buffer(static_cast<int64_t>(data.size()) * 4);
+    need(check_call(
+        "clEnqueueWriteBuffer",
+        api().EnqueueWriteBuffer(queue_, places.get(), CL_TRUE, static_cast<size_t>(places.begin()),
+                                 data.size() * 4, data.data(), 0, nullptr, nullptr)));
     const cl_kernel kernel = need(kernels_.attention(dim, device::KvType::kF32));
     Arguments arguments(kernel);
-    arguments.buffer(x.get()).place(0).count(heads * dim);
+    arguments.buffer(x.get()).place(x.place().floats()).count(heads * dim);
     arguments.buffer(kv.get())
-        .place(0)
+        .place(kv.place().floats())
         .place(static_cast<uint64_t>(2 * head_floats))
         .place(static_cast<uint64_t>(head_floats));
-    arguments.buffer(places.get()).count(0);
-    arguments.buffer(y.get()).place(0).count(heads * dim);
+    arguments.buffer(places.get()).place(places.place().floats()).count(0);
+    arguments.buffer(y.get()).place(y.place().floats()).count(heads * dim);
     arguments.count(0).count(4).value(0.088f).count(batch.rows).count(heads);
-    arguments.buffer(y.get()).count(1);
+    arguments.buffer(y.get()).place(y.place().floats()).count(1);
     LaunchSize size;
     size.global = {static_cast<size_t>(heads * 256), static_cast<size_t>(batch.rows)};
     size.local = {256, 1};

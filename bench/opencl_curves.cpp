@@ -25,14 +25,16 @@ double product_seconds(Bench& bench, int64_t size, int64_t rows) {
   weight.k = size;
   weight.row_stride = model::row_bytes(type, size);
   weight.scales = packed_scales(type, size, size);
-  weight.buffer = bench.buffer(packed_bytes(type, size, size));
-  const BufferHandle x = bench.buffer(rows * size * 4);
-  const BufferHandle y = bench.buffer(rows * size * 4);
+  weight.memory = bench.buffer(packed_bytes(type, size, size));
+  weight.begin = weight.memory.begin();
+  weight.scales += weight.begin;
+  const Piece x = bench.buffer(rows * size * 4);
+  const Piece y = bench.buffer(rows * size * 4);
   ProductTask task;
   task.type = type;
   task.rows = rows;
-  task.x = {x.get(), 0, size};
-  task.outs.push_back({&weight, {y.get(), 0, size}});
+  task.x = view_of(x, size);
+  task.outs.push_back({&weight, view_of(y, size)});
   KernelSet& kernels = bench.kernels();
   const auto one = [&](int) {
     if (is_host) {
@@ -73,7 +75,7 @@ void measure(const std::string& index, const std::string& name, Curves& curves) 
   }
   Curve read{name, {}};
   const int64_t most = facts.is_processor() ? int64_t{128} << 20 : int64_t{2} << 30;
-  const BufferHandle from = bench.buffer(std::min(most, facts.largest_buffer / 2));
+  const Piece from = bench.buffer(std::min(most, facts.largest_buffer / 2));
   fmt::print("{:>6} {:>22}\n", "KiB", "reading, GB/s");
   for (int64_t bytes = int64_t{64} << 10; bytes <= std::min(most, facts.largest_buffer / 2);
        bytes *= 4) {

@@ -36,64 +36,67 @@ double Bench::time(int repeats, const std::function<void(int)>& queue_one) const
   return best;
 }
 
-BufferHandle Bench::buffer(int64_t bytes) const {
-  cl_int code = CL_SUCCESS;
-  BufferHandle made(api().CreateBuffer(session_.context.get(), CL_MEM_READ_WRITE,
-                                       static_cast<size_t>(bytes), nullptr, &code));
-  need(check_call("clCreateBuffer", code));
+void Bench::write(const Piece& to, const void* data, size_t bytes) const {
+  need(check_call(
+      "clEnqueueWriteBuffer",
+      api().EnqueueWriteBuffer(queue_, to.get(), CL_TRUE, static_cast<size_t>(to.begin()), bytes,
+                               data, 0, nullptr, nullptr)));
+}
+
+Piece Bench::buffer(int64_t bytes) {
+  Piece made = need(arena_.take(bytes));
   // Small positive numbers in whatever format they are read.
   const std::vector<char> filling(static_cast<size_t>(bytes), '\x2a');
-  need(check_call("clEnqueueWriteBuffer",
-                  api().EnqueueWriteBuffer(queue_, made.get(), CL_TRUE, 0, filling.size(),
-                                           filling.data(), 0, nullptr, nullptr)));
+  write(made, filling.data(), filling.size());
   return made;
 }
 
 // Any quants, and scales between a hundredth and a fiftieth.
-BufferHandle Bench::random_weights(int64_t scales, int64_t bytes) const {
-  BufferHandle made = buffer(bytes);
+Piece Bench::random_weights(int64_t scales, int64_t bytes) {
+  Piece made = need(arena_.take(bytes));
   std::mt19937 random(1);
   std::vector<uint16_t> halves(static_cast<size_t>(bytes / 2));
   for (uint16_t& half : halves) half = static_cast<uint16_t>(random());
   for (size_t i = static_cast<size_t>(scales / 2); i < halves.size(); ++i) {
     halves[i] = static_cast<uint16_t>(0x2000 + halves[i] % 1024);
   }
-  need(check_call("clEnqueueWriteBuffer",
-                  api().EnqueueWriteBuffer(queue_, made.get(), CL_TRUE, 0, halves.size() * 2,
-                                           halves.data(), 0, nullptr, nullptr)));
+  write(made, halves.data(), halves.size() * 2);
   return made;
 }
-BufferHandle Bench::random_floats(int64_t count) const {
-  BufferHandle made = buffer(count * 4);
+
+Piece Bench::random_floats(int64_t count) {
+  Piece made = need(arena_.take(count * 4));
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
   std::vector<float> values(static_cast<size_t>(count));
   for (float& value : values) value = normal(random);
-  need(check_call("clEnqueueWriteBuffer",
-                  api().EnqueueWriteBuffer(queue_, made.get(), CL_TRUE, 0, values.size() * 4,
-                                           values.data(), 0, nullptr, nullptr)));
+  write(made, values.data(), values.size() * 4);
   return made;
 }
-std::vector<float> Bench::read_floats(const BufferHandle& from, int64_t count) const {
+
+std::vector<float> Bench::read_floats(const Piece& from, int64_t count) const {
   std::vector<float> values(static_cast<size_t>(count));
-  need(check_call("clEnqueueReadBuffer",
-                  api().EnqueueReadBuffer(queue_, from.get(), CL_TRUE, 0, values.size() * 4,
-                                          values.data(), 0, nullptr, nullptr)));
+  need(check_call(
+      "clEnqueueReadBuffer",
+      api().EnqueueReadBuffer(queue_, from.get(), CL_TRUE, static_cast<size_t>(from.begin()),
+                              values.size() * 4, values.data(), 0, nullptr, nullptr)));
   return values;
 }
 
-DeviceWeight Bench::weight(int64_t n, int64_t k) const {
+DeviceWeight Bench::weight(int64_t n, int64_t k) {
   DeviceWeight made;
   made.n = n;
   made.k = k;
-  made.scales = (n * k / 2 + 255) / 256 * 256;
-  made.own_bytes = made.scales + n * k / 32 * 2;
-  made.buffer = random_weights(made.scales, made.own_bytes);
+  const int64_t scales = (n * k / 2 + 255) / 256 * 256;
+  made.own_bytes = scales + n * k / 32 * 2;
+  made.memory = random_weights(scales, made.own_bytes);
+  made.begin = made.memory.begin();
+  made.scales = made.begin + scales;
   return made;
 }
 
 Bench::LaunchCosts Bench::launch_costs() {
-  const BufferHandle x = buffer(64);
+  const Piece x = buffer(64);
   const cl_kernel kernel = need(programs_.kernel({{kStreamSource}, ""}, "nothing"));
   Arguments arguments(kernel);
   arguments.buffer(x.get());
@@ -137,9 +140,9 @@ void Bench::launches() {
       costs.submit, costs.queued, costs.flushed, costs.marked, costs.finished, costs.finish);
 }
 
-double Bench::read_rate(const BufferHandle& from, int64_t bytes) {
+double Bench::read_rate(const Piece& from, int64_t bytes) {
   const cl_kernel kernel = need(programs_.kernel({{kStreamSource}, ""}, "read"));
-  const BufferHandle y = buffer(64);
+  const Piece y = buffer(64);
   Arguments arguments(kernel);
   arguments.buffer(from.get()).buffer(y.get()).count(bytes / 16);
   LaunchSize size;
@@ -152,7 +155,7 @@ double Bench::read_rate(const BufferHandle& from, int64_t bytes) {
 void Bench::stream() {
   const int64_t most = small_ ? int64_t{128} << 20 : int64_t{4} << 30;
   const int64_t largest = std::min(most, session_.facts.largest_buffer / 2);
-  const BufferHandle x = buffer(largest);
+  const Piece x = buffer(largest);
   std::printf("read:");
   for (int64_t bytes = int64_t{1} << 20; bytes <= largest; bytes *= 4) {
     read_gbps_ = read_rate(x, bytes);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/need.h"
+#include "troika/device/opencl/arena.h"
 #include "troika/device/opencl/device_session.h"
 #include "troika/device/opencl/product_launch.h"
 #include "troika/device/opencl/programs.h"
@@ -17,6 +18,11 @@ using namespace troika::device::opencl;
 
 // From a dependent streaming kernel on an NVIDIA H200: what one launch costs on top of its bytes.
 constexpr double kLaunchUs = 3.3;
+
+// Floats from the beginning of a piece on.
+inline View view_of(const Piece& piece, int64_t stride) {
+  return {piece.get(), piece.place().floats(), stride};
+}
 
 class Bench {
  public:
@@ -31,6 +37,7 @@ class Bench {
         }()))),
         programs_(session_.context.get(), session_.facts, ""),
         kernels_(session_.device_class, programs_),
+        arena_(session_.context.get(), session_.facts.largest_buffer),
         queue_(session_.queue.get()) {}
 
   const DeviceFacts& facts() const { return session_.facts; }
@@ -49,12 +56,12 @@ class Bench {
   };
   LaunchCosts launch_costs();
   // GB/s of a kernel that reads so many bytes of a buffer.
-  double read_rate(const BufferHandle& from, int64_t bytes);
+  double read_rate(const Piece& from, int64_t bytes);
 
   // Seconds of one of `repeats` queued one after the other; the best of a few tries.
   double time(int repeats, const std::function<void(int)>& queue_one) const;
   // Small positive numbers in whatever format they are read.
-  BufferHandle buffer(int64_t bytes) const;
+  Piece buffer(int64_t bytes);
 
   // These print.
   void launches();
@@ -80,17 +87,18 @@ class Bench {
   int64_t scaled(int64_t size) const { return small_ ? std::max<int64_t>(size / 16, 64) : size; }
 
   std::vector<Shape> shapes() const;
-  BufferHandle random_weights(int64_t scales, int64_t bytes) const;
-  BufferHandle random_floats(int64_t count) const;
-  std::vector<float> read_floats(const BufferHandle& from, int64_t count) const;
-  DeviceWeight weight(int64_t n, int64_t k) const;
+  void write(const Piece& to, const void* data, size_t bytes) const;
+  Piece random_weights(int64_t scales, int64_t bytes);
+  Piece random_floats(int64_t count);
+  std::vector<float> read_floats(const Piece& from, int64_t count) const;
+  DeviceWeight weight(int64_t n, int64_t k);
 
   struct Work {
     std::vector<std::vector<DeviceWeight>> weights;  // copies, each larger than caches together
     DeviceWeight gain;
-    BufferHandle x;
-    BufferHandle y;
-    BufferHandle add;
+    Piece x;
+    Piece y;
+    Piece add;
     int64_t bytes = 0;
     int64_t macs = 0;
   };
@@ -101,6 +109,7 @@ class Bench {
   Session session_;
   Programs programs_;
   KernelSet kernels_;
+  Arena arena_;
   cl_command_queue queue_;
   double read_gbps_ = 0;
 };

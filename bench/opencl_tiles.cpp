@@ -72,7 +72,8 @@ Bench::Work Bench::prepare(const Shape& shape, int64_t rows) {
       widest = std::max(widest, one.n);
     }
   } while (work.bytes * static_cast<int64_t>(work.weights.size()) < cold);
-  work.gain.buffer = buffer(shape.inputs * 4);
+  work.gain.memory = buffer(shape.inputs * 4);
+  work.gain.begin = work.gain.memory.begin();
   work.x = random_floats(rows * shape.inputs);
   work.y = buffer(rows * widest * 4 * static_cast<int64_t>(shape.outputs.size()));
   work.add = buffer(rows * widest * 4);
@@ -84,17 +85,18 @@ ProductTask Bench::task_of(const Shape& shape, const Work& work, int64_t rows, i
   ProductTask task;
   task.type = model::TensorType::kQ4_0;
   task.rows = rows;
-  task.x = {work.x.get(), 0, shape.inputs};
-  uint64_t begin = 0;
+  task.x = view_of(work.x, shape.inputs);
+  View y = view_of(work.y, 0);
   for (const DeviceWeight& one : weights) {
-    task.outs.push_back({&one, {work.y.get(), begin, one.n}});
-    begin += static_cast<uint64_t>(rows * one.n);
+    y.stride = one.n;
+    task.outs.push_back({&one, y});
+    y.begin += static_cast<uint64_t>(rows * one.n);
   }
   task.gated = shape.gated;
   task.gain = shape.norm ? &work.gain : nullptr;
   task.eps = 1e-5f;
   task.has_add = shape.add;
-  task.add = {work.add.get(), 0, weights[0].n};
+  task.add = view_of(work.add, weights[0].n);
   return task;
 }
 
@@ -151,7 +153,7 @@ void Bench::row_products(int64_t rows) {
     for (auto& copy : work.weights) {
       for (DeviceWeight& one : copy) one.tiled = true;
     }
-    const BufferHandle limbs = buffer(limb_floats(rows, shape.inputs) * 4);
+    const Piece limbs = buffer(limb_floats(rows, shape.inputs) * 4);
     const ProductTask task = task_of(shape, work, rows, 0);
     const int64_t count = rows * task.outs[0].weight->n;
     need(launch_few(queue_, kernels_, kernels_.few_shape(task.type, rows, false), task));
@@ -159,11 +161,11 @@ void Bench::row_products(int64_t rows) {
     double best = 1e30;
     std::string line;
     for (const RowsShape& tile : rows_shapes(rows)) {
-      need(launch_rows(queue_, kernels_, tile, task, limbs.get()));
+      need(launch_rows(queue_, kernels_, tile, task, limbs.place()));
       const std::vector<float> found = read_floats(work.y, count);
       const double us =
           1e6 * time(32, [&](int i) {
-            need(launch_rows(queue_, kernels_, tile, task_of(shape, work, rows, i), limbs.get()));
+            need(launch_rows(queue_, kernels_, tile, task_of(shape, work, rows, i), limbs.place()));
           });
       line += fmt::format(" {} {:.1f}{}", tile.warps, us, verdict(nmse(found, expected)));
       best = std::min(best, us);

@@ -57,18 +57,14 @@ Status BatchData::put(const BatchView& batch) {
   const std::vector<int32_t>& data = packed_->data;
   if (data.size() > capacity_) {
     const size_t capacity = std::max({data.size(), 2 * capacity_, kLeastCapacity});
-    cl_int code = CL_SUCCESS;
-    BufferHandle larger(
-        api().CreateBuffer(context_, CL_MEM_READ_ONLY, capacity * sizeof(int32_t), nullptr, &code));
-    RETURN_IF_ERROR(check_call("clCreateBuffer", code));
-    buffer_ = std::move(larger);
+    ASSIGN_OR_RETURN(memory_, arena_.take(static_cast<int64_t>(capacity * sizeof(int32_t))));
     capacity_ = capacity;
     ++generation_;
   }
-  return check_call(
-      "clEnqueueWriteBuffer",
-      api().EnqueueWriteBuffer(queue_, buffer_.get(), CL_FALSE, 0, data.size() * sizeof(int32_t),
-                               data.data(), 0, nullptr, nullptr));
+  return check_call("clEnqueueWriteBuffer",
+                    api().EnqueueWriteBuffer(
+                        queue_, memory_.get(), CL_FALSE, static_cast<size_t>(memory_.begin()),
+                        data.size() * sizeof(int32_t), data.data(), 0, nullptr, nullptr));
 }
 
 }  // namespace troika::device::opencl

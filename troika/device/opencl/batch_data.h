@@ -7,7 +7,7 @@
 
 #include "troika/base/result.h"
 #include "troika/device/device.h"
-#include "troika/device/opencl/api.h"
+#include "troika/device/opencl/arena.h"
 
 namespace troika::device::opencl {
 
@@ -30,21 +30,21 @@ PackedBatch pack_batch(const BatchView& batch);
 // The batch that the device holds; the tasks of a pass share one. One thread at a time.
 class BatchData {
  public:
-  BatchData(cl_context context, cl_command_queue queue) : context_(context), queue_(queue) {}
+  BatchData(Arena& arena, cl_command_queue queue) : arena_(arena), queue_(queue) {}
 
   // Queues a copy unless the device has just this batch. What is copied from must live until the
   // queue has come to it, and is handed out for that.
   Status put(const BatchView& batch);
 
-  cl_mem buffer() const { return buffer_.get(); }
-  uint64_t generation() const { return generation_; }  // changes with the buffer
+  Place place() const { return memory_.place(); }
+  uint64_t generation() const { return generation_; }  // changes with the place
   const BatchPlaces& places() const { return packed_->places; }
   std::shared_ptr<const PackedBatch> source() const { return packed_; }
 
  private:
-  cl_context context_;
+  Arena& arena_;
   cl_command_queue queue_;
-  BufferHandle buffer_;
+  Piece memory_;
   size_t capacity_ = 0;  // integers
   uint64_t generation_ = 0;
   std::shared_ptr<const PackedBatch> packed_;

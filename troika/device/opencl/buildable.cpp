@@ -32,7 +32,7 @@ Status Buildable::build_product(model::TensorType type) {
     return status_of(kernels_.host_product(type, KernelSet::host_shape(type, kManyRows)));
   }
   const FewShape few = kernels_.few_shape(type, 1, false);
-  RETURN_IF_ERROR(kernels_.few_product(type, few, false, false));
+  RETURN_IF_ERROR(kernels_.few_product(type, few, false, false, true));
   return status_of(
       kernels_.many_product(type, kernels_.many_shape(type, kManyRows, kFewOutputs), false));
 }

@@ -15,6 +15,9 @@ using graph::OpKind;
 // Private sums of a head in kernels/attention.cl, and work-items that share one there.
 constexpr int64_t kLargestHeadHost = 1024;
 constexpr int64_t kLargestHeadGpu = 256;
+// Of tasks that nobody waits for, the driver is told to begin each of the first ones, while the
+// device has nothing to do, and then every so many: each time costs a microsecond.
+constexpr size_t kTasksOfFlush = 8;
 
 std::vector<float> rope_table(const graph::Graph& graph, std::span<const int32_t> positions) {
   std::vector<float> table;
@@ -45,10 +48,11 @@ OpenClDevice::OpenClDevice(DeviceInfo info, Session session, const std::string& 
       kernels_(session_.device_class, programs_),
       buildable_(kernels_),
       tuner_(session_, kernels_, cache_dir),
-      weights_(session_.context.get(), session_.queue.get(), weight_home(session_)),
-      mirrors_(session_.context.get(), session_.queue.get(), session_.own_memory),
-      scratch_(session_.context.get()),
-      batch_data_(session_.context.get(), session_.queue.get()),
+      arena_(session_.context.get(), session_.facts.largest_buffer),
+      weights_(session_.context.get(), session_.queue.get(), weight_home(session_), arena_),
+      mirrors_(session_.context.get(), session_.queue.get(), session_.own_memory, arena_),
+      scratch_(arena_),
+      batch_data_(arena_, session_.queue.get()),
       queue_(
           info_.name, info_.cores, clock,
           [this](const Kernel& kernel, const Bindings& bindings) {
@@ -58,6 +62,7 @@ OpenClDevice::OpenClDevice(DeviceInfo info, Session session, const std::string& 
             return finish(static_cast<const OpenClKernel&>(kernel), bindings, times);
           }) {
   kernels_.set_compute_units(session_.facts.units);
+  if (session_.facts.matrix_units) kernels_.use_ptx();
   if (session_.tile_weights && !session_.facts.matrix_units) kernels_.emulate_units();
 }
 
@@ -202,6 +207,8 @@ Status OpenClDevice::begin(const OpenClKernel& kernel, const Bindings& bindings)
     RETURN_IF_ERROR(copies.after());
     // What stays on the device is done when what follows it is.
     if (kernel.crossings.sole_device && kernel.crossings.outputs.empty() && !session_.profiled) {
+      const size_t ahead = begun_.size();
+      if (ahead > kTasksOfFlush && ahead % kTasksOfFlush != 0) return {};
       return check_call("clFlush", api().Flush(session_.queue.get()));
     }
     return mark(begun.done);
@@ -230,20 +237,33 @@ void OpenClDevice::tell_times(const Begun& begun, TaskTimes& times) {
   times.end = device_clock_.at(done);
 }
 
+// Also of those behind it that have no event, up to one that has.
+Status OpenClDevice::wait_for_first() {
+  auto marked =
+      std::find_if(begun_.begin(), begun_.end(), [](const Begun& b) { return bool(b.done); });
+  if (marked == begun_.end()) {
+    marked = begun_.end() - 1;
+    RETURN_IF_ERROR(mark(marked->done));
+  }
+  const cl_event event = marked->done.get();
+  const cl_int code = api().WaitForEvents(1, &event);
+  if (code != CL_SUCCESS) {
+    return make_error(ErrorCode::kDeviceFailed, "a task failed: {}", error_name(code));
+  }
+  known_done_ = static_cast<size_t>(marked - begun_.begin()) + 1;
+  return {};
+}
+
 Status OpenClDevice::finish(const OpenClKernel& kernel, const Bindings& bindings,
                             TaskTimes& times) {
-  const auto marked =
-      std::find_if(begun_.begin(), begun_.end(), [](const Begun& b) { return bool(b.done); });
-  if (marked == begun_.end()) RETURN_IF_ERROR(mark(begun_.back().done));
-  const cl_event event = (marked == begun_.end() ? begun_.back() : *marked).done.get();
-  const cl_int code = api().WaitForEvents(1, &event);
+  const Status done = known_done_ > 0 ? Status() : wait_for_first();
   tell_times(begun_.front(), times);
   begun_.pop_front();
-  note_stats();
-  if (code != CL_SUCCESS) {
-    return make_error(ErrorCode::kDeviceFailed, "device {}: a task failed: {}", info_.name,
-                      error_name(code));
+  if (!done) {
+    return make_error(done.error().code, "device {}: {}", info_.name, done.error().message);
   }
+  --known_done_;
+  note_stats();
   if (kernel.crossings.sole_device && session_.own_memory && kernel.crossings.outputs.empty()) {
     return {};
   }

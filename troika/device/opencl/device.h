@@ -47,6 +47,7 @@ class OpenClDevice final : public QueuedDevice {
   Status set_weights(Step& step);
   bool tiles_weights() const;
   Status tune_units(const Step& step, int64_t max_rows);
+  Status warm_one(const Step& step, const KernelSet::OneProduct& product);
   // Has the kernels of a step compiled for one row and for the most.
   Status warm(const Step& step, int64_t max_rows);
   Status warm_rows(const Step& step);
@@ -56,6 +57,7 @@ class OpenClDevice final : public QueuedDevice {
                         Begun& begun);
   Status finish(const OpenClKernel& kernel, const Bindings& bindings, TaskTimes& times);
   Status mark(EventHandle& event);
+  Status wait_for_first();
   void tell_times(const Begun& begun, TaskTimes& times);
   void note_stats();
 
@@ -67,11 +69,13 @@ class OpenClDevice final : public QueuedDevice {
   mutable Buildable buildable_;
   DeviceClock device_clock_;
   Tuner tuner_;
+  Arena arena_;
   Weights weights_;
   Mirrors mirrors_;
   Scratch scratch_;
   BatchData batch_data_;
   std::deque<Begun> begun_;
+  size_t known_done_ = 0;         // of the first of them
   std::set<cl_kernel> launched_;  // a processor's, by compile()
   std::atomic<int64_t> copies_{0};
   std::atomic<int64_t> copy_bytes_{0};

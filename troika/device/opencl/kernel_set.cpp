@@ -7,6 +7,14 @@ namespace {
 
 int number(model::TensorType type) { return static_cast<int>(type); }
 
+// So few registers that `items` work-items fit a compute unit.
+std::string register_limit(int64_t items) {
+  constexpr int64_t kRegisters = 65536;
+  constexpr int64_t kMost = 255;
+  const int64_t each = kRegisters / items / 8 * 8;
+  return each > kMost ? "" : fmt::format(" -cl-nv-maxrregcount={}", each);
+}
+
 }  // namespace
 
 // As measured with PoCL on 16 vector registers of eight floats: quants are worth being unpacked for
@@ -46,6 +54,7 @@ std::optional<OneShape> KernelSet::one_shape(const OneProduct& product) const {
 std::optional<RowsShape> KernelSet::rows_shape(const OneProduct& product, int64_t rows) const {
   OneProduct plain = product;
   plain.gated = false;  // done by a launch of its own
+  plain.gain = false;   // done with the limbs
   for (const int most : {8, 16, static_cast<int>(kMostUnitRows)}) {
     const auto found = units_.find({plain, most});
     if (rows > 1 && rows <= most && found != units_.end()) return found->second;
@@ -61,11 +70,13 @@ Result<cl_kernel> KernelSet::host_product(model::TensorType type, const HostShap
 }
 
 Result<cl_kernel> KernelSet::few_product(model::TensorType type, const FewShape& shape, bool gated,
-                                         bool tiled) {
+                                         bool tiled, bool together) {
   return programs_.kernel(
       {{kWeightsSource, kPackedSource, kProductFewSource},
-       fmt::format("-D WEIGHT={} -D TILED={} -D OUTPUTS={} -D ROWS={} -D GROUP={} -D GATED={}",
-                   number(type), int{tiled}, shape.outputs, shape.rows, shape.group, int{gated})},
+       fmt::format("-D WEIGHT={} -D TILED={} -D OUTPUTS={} -D ROWS={} -D GROUP={} -D GATED={} "
+                   "-D TOGETHER={}",
+                   number(type), int{tiled}, shape.outputs, shape.rows, shape.group, int{gated},
+                   int{together})},
       "product_few");
 }
 
@@ -79,19 +90,36 @@ Result<cl_kernel> KernelSet::many_product(model::TensorType type, const ManyShap
       "product_many");
 }
 
-Result<cl_kernel> KernelSet::one_product(int64_t inputs, const OneShape& shape, bool gated) {
-  return programs_.kernel(
-      {{kWeightsSource, kPackedSource, kProductOneSource},
-       fmt::format("-D WEIGHT={} -D TILED=1 -D INPUTS={} -D WARPS={} -D AHEAD={} -D GATED={}",
-                   number(model::TensorType::kQ4_0), inputs, shape.warps, shape.ahead, int{gated})},
-      "product_one");
+Result<cl_kernel> KernelSet::one_product(int64_t inputs, const OneShape& shape, bool gated,
+                                         bool gain, std::optional<KvType> kv, bool together) {
+  const int64_t kv_bytes = kv ? kv_type_bytes(*kv) : 0;
+  const Traits traits{1,
+                      inputs,
+                      shape.warps,
+                      shape.groups,
+                      shape.ahead,
+                      int64_t{gated},
+                      int64_t{gain},
+                      kv_bytes,
+                      int64_t{together}};
+  return kept(traits, [&] {
+    return programs_.kernel(
+        {{kWeightsSource, kPackedSource, kProductOneSource},
+         fmt::format("-D WEIGHT={} -D TILED=1 -D INPUTS={} -D WARPS={} -D AHEAD={} -D GATED={} "
+                     "-D GAIN={} -D KV_BYTES={} -D TOGETHER={}{}",
+                     number(model::TensorType::kQ4_0), inputs, shape.warps, shape.ahead, int{gated},
+                     int{gain}, kv_bytes, int{together},
+                     register_limit(int64_t{shape.group()} * shape.groups))},
+        "product_one");
+  });
 }
 
-Result<cl_kernel> KernelSet::rows_product(int64_t inputs, const RowsShape& shape) {
-  return programs_.kernel({{kProductRowsSource},
-                           fmt::format("-D INPUTS={} -D ROWS={} -D WARPS={} -D EMULATE={}", inputs,
-                                       shape.rows, shape.warps, int{emulate_})},
-                          "product_rows");
+Result<cl_kernel> KernelSet::rows_product(int64_t inputs, const RowsShape& shape, bool together) {
+  return programs_.kernel(
+      {{kProductRowsSource},
+       fmt::format("-D INPUTS={} -D ROWS={} -D WARPS={} -D EMULATE={} -D TOGETHER={}", inputs,
+                   shape.rows, shape.warps, int{emulate_}, int{together})},
+      "product_rows");
 }
 
 Result<cl_kernel> KernelSet::limbs() {
@@ -113,6 +141,23 @@ ProgramText KernelSet::attention_program(int64_t head_dim, KvType kv) const {
 
 Result<cl_kernel> KernelSet::attention(int64_t head_dim, KvType kv) {
   return programs_.kernel(attention_program(head_dim, kv), "attention");
+}
+
+cl_kernel KernelSet::attention_few(int64_t head_dim, KvType kv, int64_t queries, bool together) {
+  if ((!ptx_ && !emulate_) || queries > kMostQueries) return nullptr;
+  const auto kernel = kept({2, head_dim, kv_type_bytes(kv), queries, int64_t{together}}, [&] {
+    // Two work-groups of 256 on a compute unit.
+    return programs_.kernel(
+        {{kAttentionFewSource},
+         fmt::format("-D HEAD_DIM={} -D KV_F16={} -D QUERIES={} -D EMULATE={} -D TOGETHER={}{}",
+                     head_dim, kv == KvType::kF16 ? 1 : 0, queries, int{emulate_}, int{together},
+                     emulate_ ? "" : register_limit(512))},
+        "attention_few");
+  });
+  if (kernel) return *kernel;
+  // Known to be refused: the other kernel is as right.
+  ptx_ = false;
+  return nullptr;
 }
 
 Result<cl_kernel> KernelSet::join_splits(int64_t head_dim, KvType kv) {

@@ -1,6 +1,7 @@
 // Which kernel with which tile sizes computes what, on which class of device.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -71,6 +72,8 @@ struct HostShape {
 
 // Of the same inputs and weight type in one launch.
 constexpr size_t kMostProducts = 3;
+// Query heads of a KV head that attention_few.cl takes.
+constexpr int64_t kMostQueries = 8;
 // Products of more rows than this go through local memory, or through matrix units.
 constexpr int64_t kMostFewRows = 16;
 constexpr int64_t kMostUnitRows = 32;
@@ -98,6 +101,7 @@ class KernelSet {
     int64_t outputs = 0;  // of all matrices side by side
     int64_t inputs = 0;
     bool gated = false;
+    bool gain = false;  // with a norm before it
 
     auto operator<=>(const OneProduct&) const = default;
   };
@@ -109,28 +113,44 @@ class KernelSet {
   void set_rows_shape(const OneProduct& product, const RowsShape& shape) {
     units_[{product, shape.rows}] = shape;
   }
-  // For tests: matrix units are emulated.
+  // The compiler takes PTX.
+  void use_ptx() { ptx_ = true; }
+  // For tests: matrix units are emulated, and what else needs PTX.
   void emulate_units() { emulate_ = true; }
   bool emulates_units() const { return emulate_; }
   void set_compute_units(int64_t units) { compute_units_ = units; }
   int64_t compute_units() const { return compute_units_; }
 
   Result<cl_kernel> host_product(model::TensorType type, const HostShape& shape);
-  // `tiled`: the order of the weights (weights.h).
+  // `tiled`: the order of the weights (weights.h). `together`: all weights in one buffer and all
+  // else in one, so that no others are given (kernels/product_few.cl).
   Result<cl_kernel> few_product(model::TensorType type, const FewShape& shape, bool gated,
-                                bool tiled);
+                                bool tiled, bool together);
   Result<cl_kernel> many_product(model::TensorType type, const ManyShape& shape, bool tiled);
-  Result<cl_kernel> one_product(int64_t inputs, const OneShape& shape, bool gated);
-  Result<cl_kernel> rows_product(int64_t inputs, const RowsShape& shape);
+  // `gain`: with a norm before it; `kv`: its outputs are rotated and written to such a cache.
+  Result<cl_kernel> one_product(int64_t inputs, const OneShape& shape, bool gated, bool gain,
+                                std::optional<KvType> kv, bool together);
+  Result<cl_kernel> rows_product(int64_t inputs, const RowsShape& shape, bool together);
   Result<cl_kernel> limbs();
   Result<cl_kernel> embed(model::TensorType type, bool tiled);
   Result<cl_kernel> attention(int64_t head_dim, KvType kv);
   Result<cl_kernel> join_splits(int64_t head_dim, KvType kv);  // kGpu
+  // Attention of few rows, `queries` heads to a KV head; nullptr if the device has no such kernel.
+  cl_kernel attention_few(int64_t head_dim, KvType kv, int64_t queries, bool together);
   // Of kernels/rows.cl.
   Result<cl_kernel> row_kernel(const char* name, KvType kv = KvType::kF32);
 
  private:
   ProgramText attention_program(int64_t head_dim, KvType kv) const;
+  // Of a kernel that is started for every layer of a token: its name is not put together each time.
+  using Traits = std::array<int64_t, 9>;
+  template <class Make>
+  Result<cl_kernel> kept(const Traits& traits, const Make& make) {
+    const auto found = kept_.find(traits);
+    if (found != kept_.end()) return found->second;
+    ASSIGN_OR_RETURN(const cl_kernel made, make());
+    return kept_[traits] = made;
+  }
 
   DeviceClass class_;
   Programs& programs_;
@@ -138,7 +158,9 @@ class KernelSet {
   std::map<OneProduct, OneShape> ones_;
   std::map<std::pair<OneProduct, int>, RowsShape> units_;
   bool emulate_ = false;
+  bool ptx_ = false;
   int64_t compute_units_ = 1;
+  std::map<Traits, cl_kernel> kept_;
 };
 
 }  // namespace troika::device::opencl

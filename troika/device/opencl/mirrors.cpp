@@ -11,6 +11,15 @@ void Mirrors::refresh() {
   std::erase_if(mirrors_, [](const Mirror& mirror) { return !is_live_block(mirror.range.id); });
 }
 
+Result<Piece> Mirrors::piece_for(const BlockRange& range) {
+  if (own_memory_) return arena_.take(range.bytes);
+  cl_int code = CL_SUCCESS;
+  BufferHandle buffer(api().CreateBuffer(context_, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                                         static_cast<size_t>(range.bytes), range.data, &code));
+  RETURN_IF_ERROR(check_call("clCreateBuffer", code));
+  return Piece(std::move(buffer));
+}
+
 Result<Mirrors::Mirror*> Mirrors::mirror_of(const std::byte* address) {
   for (Mirror& mirror : mirrors_) {
     if (address >= mirror.range.data && address < mirror.range.data + mirror.range.bytes) {
@@ -21,24 +30,20 @@ Result<Mirrors::Mirror*> Mirrors::mirror_of(const std::byte* address) {
   if (!range) {
     return make_error(ErrorCode::kInternal, "a tensor lies outside the shared pool");
   }
-  Mirror mirror;
-  mirror.range = *range;
-  cl_int code = CL_SUCCESS;
-  const cl_mem_flags flags = CL_MEM_READ_WRITE | (own_memory_ ? 0 : CL_MEM_USE_HOST_PTR);
-  mirror.buffer =
-      BufferHandle(api().CreateBuffer(context_, flags, static_cast<size_t>(range->bytes),
-                                      own_memory_ ? nullptr : range->data, &code));
-  if (code != CL_SUCCESS) {
-    const Error error = call_error("clCreateBuffer", code);
-    return make_error(error.code, "no room for {} bytes of activations or keys and values: {}",
-                      range->bytes, error.message);
+  auto piece = piece_for(*range);
+  if (!piece) {
+    return make_error(piece.error().code,
+                      "no room for {} bytes of activations or keys and values: {}", range->bytes,
+                      piece.error().message);
   }
-  return &mirrors_.emplace_back(std::move(mirror));
+  return &mirrors_.emplace_back(Mirror{*range, std::move(*piece), {}});
 }
 
 Result<Place> Mirrors::find(const std::byte* address) {
   ASSIGN_OR_RETURN(const Mirror* const mirror, mirror_of(address));
-  return Place{mirror->buffer.get(), address - mirror->range.data};
+  Place place = mirror->piece.place();
+  place.offset += address - mirror->range.data;
+  return place;
 }
 
 Result<Mirrors::KvState*> Mirrors::kv_state(const std::byte* address) {
@@ -61,24 +66,30 @@ Status Mirrors::copy(const Rows& rows, bool to_device) {
                             : api().EnqueueReadBuffer(queue_, place.buffer, CL_FALSE, offset, bytes,
                                                       rows.data, 0, nullptr, nullptr));
   }
-  // Both sides have the pool's stride. Some drivers want the origin within one row.
+  // Some drivers want a rectangle within the rows: what reaches over the stride's border is
+  // another.
+  const size_t first =
+      std::min(width, static_cast<size_t>(rows.stride) - offset % static_cast<size_t>(rows.stride));
+  RETURN_IF_ERROR(copy_columns(place, rows, 0, first, to_device));
+  return first == width ? Status() : copy_columns(place, rows, first, width - first, to_device);
+}
+
+// Both sides have the pool's stride.
+Status Mirrors::copy_columns(const Place& place, const Rows& rows, size_t begin, size_t width,
+                             bool to_device) {
   const auto stride = static_cast<size_t>(rows.stride);
+  const size_t offset = static_cast<size_t>(place.offset) + begin;
   const size_t buffer_origin[3] = {offset % stride, offset / stride, 0};
   const size_t host_origin[3] = {0, 0, 0};
+  std::byte* const data = rows.data + begin;
   const size_t region[3] = {width, static_cast<size_t>(rows.count), 1};
-  if (buffer_origin[0] + width > stride) {  // rows that reach over the stride's border
-    for (int64_t i = 0; i < rows.count; ++i) {
-      RETURN_IF_ERROR(copy({rows.data + i * rows.stride, rows.stride, rows.width, 1}, to_device));
-    }
-    return {};
-  }
-  return check_call("a copy of rows",
-                    to_device ? api().EnqueueWriteBufferRect(
-                                    queue_, place.buffer, CL_FALSE, buffer_origin, host_origin,
-                                    region, stride, 0, stride, 0, rows.data, 0, nullptr, nullptr)
-                              : api().EnqueueReadBufferRect(
-                                    queue_, place.buffer, CL_FALSE, buffer_origin, host_origin,
-                                    region, stride, 0, stride, 0, rows.data, 0, nullptr, nullptr));
+  return check_call(
+      "a copy of rows",
+      to_device
+          ? api().EnqueueWriteBufferRect(queue_, place.buffer, CL_FALSE, buffer_origin, host_origin,
+                                         region, stride, 0, stride, 0, data, 0, nullptr, nullptr)
+          : api().EnqueueReadBufferRect(queue_, place.buffer, CL_FALSE, buffer_origin, host_origin,
+                                        region, stride, 0, stride, 0, data, 0, nullptr, nullptr));
 }
 
 Status Mirrors::upload(const Rows& rows) { return copy(rows, true); }

@@ -9,16 +9,9 @@
 #include "troika/base/result.h"
 #include "troika/device/memory.h"
 #include "troika/device/opencl/api.h"
+#include "troika/device/opencl/arena.h"
 
 namespace troika::device::opencl {
-
-// Where an address of the pool is on the device.
-struct Place {
-  cl_mem buffer = nullptr;
-  int64_t offset = 0;  // bytes
-
-  uint64_t floats() const { return static_cast<uint64_t>(offset) / sizeof(float); }
-};
 
 // Rows of bytes, further apart than they are wide.
 struct Rows {
@@ -31,12 +24,13 @@ struct Rows {
 // One thread at a time.
 class Mirrors {
  public:
-  Mirrors(cl_context context, cl_command_queue queue, bool own_memory)
-      : context_(context), queue_(queue), own_memory_(own_memory) {}
+  // Memory of its own is that of `arena`.
+  Mirrors(cl_context context, cl_command_queue queue, bool own_memory, Arena& arena)
+      : context_(context), queue_(queue), own_memory_(own_memory), arena_(arena) {}
 
   // To be called before the places of a task are looked up: forgets blocks that are gone.
   void refresh();
-  // kInternal for memory that no pool gave; kOutOfMemory.
+  // Where an address is on the device. kInternal for memory that no pool gave; kOutOfMemory.
   Result<Place> find(const std::byte* address);
 
   // Queue copies between the pool and the device's own memory; nothing where memory is shared. The
@@ -62,16 +56,21 @@ class Mirrors {
  private:
   struct Mirror {
     BlockRange range;
-    BufferHandle buffer;
+    Piece piece;
     KvState kv;
   };
 
+  Result<Piece> piece_for(const BlockRange& range);
   Result<Mirror*> mirror_of(const std::byte* address);
   Status copy(const Rows& rows, bool to_device);
+  // Of rows that begin at `place`, `width` bytes from byte `begin` on.
+  Status copy_columns(const Place& place, const Rows& rows, size_t begin, size_t width,
+                      bool to_device);
 
   cl_context context_;
   cl_command_queue queue_;
   const bool own_memory_;
+  Arena& arena_;
   std::vector<Mirror> mirrors_;
   uint64_t changes_ = 0;
   int64_t copies_ = 0;

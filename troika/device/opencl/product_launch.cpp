@@ -7,9 +7,6 @@ namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Whether rows of x can be read four floats at a time.
-bool is_aligned(const View& x) { return x.begin % 4 == 0 && x.stride % 4 == 0; }
-
 void add_view(Arguments& arguments, const View& view) {
   arguments.buffer(view.buffer).place(view.begin).count(view.stride);
 }
@@ -20,43 +17,77 @@ void add_residual(Arguments& arguments, const ProductTask& task) {
   arguments.flag(task.has_add);
 }
 
+// Whether all weights lie in one buffer, and all else in that of `x`: then the kernel is given no
+// other ones.
+bool lies_together(const ProductTask& task, cl_mem x) {
+  const cl_mem weights = task.outs[0].weight->buffer();
+  bool together = !task.has_add || task.add.buffer == x;
+  for (const ProductOut& out : task.outs) {
+    together = together && out.weight->buffer() == weights && out.y.buffer == x;
+  }
+  if (task.gain != nullptr) together = together && task.gain->buffer() == weights;
+  if (task.kv) {
+    together = together && task.kv->table.buffer == x && task.kv->batch.buffer == x;
+  }
+  return together;
+}
+
 // Up to kMostProducts matrices of the same inputs, and what is added.
-void add_matrices(Arguments& arguments, const ProductTask& task) {
+void add_matrices(Arguments& arguments, const ProductTask& task, bool together) {
   cl_uint4 strides{};
   for (size_t i = 0; i < kMostProducts; ++i) {
     const bool used = i < task.outs.size();
     const ProductOut& out = task.outs[used ? i : 0];
     const View& y = task.gated ? task.outs[0].y : out.y;
-    arguments.buffer(out.weight->buffer.get()).place(static_cast<uint64_t>(out.weight->scales));
-    arguments.buffer(y.buffer).place(y.begin).count(used ? out.weight->n : 0);
+    arguments.buffer(together && i > 0 ? nullptr : out.weight->buffer())
+        .place(static_cast<uint64_t>(out.weight->begin))
+        .place(static_cast<uint64_t>(out.weight->scales));
+    arguments.buffer(together ? nullptr : y.buffer).place(y.begin).count(used ? out.weight->n : 0);
     strides.s[i] = static_cast<cl_uint>(y.stride);
   }
   arguments.value(strides);
-  add_residual(arguments, task);
+  const View& add = task.has_add ? task.add : task.outs[0].y;
+  arguments.buffer(together ? nullptr : add.buffer).place(add.begin).count(add.stride);
+  arguments.flag(task.has_add);
 }
 
-void add_gain(Arguments& arguments, const ProductTask& task) {
+void add_gain(Arguments& arguments, const ProductTask& task, bool together) {
   const bool has_gain = task.gain != nullptr;
-  arguments.buffer(has_gain ? task.gain->buffer.get() : task.x.buffer)
+  const DeviceWeight& gain = has_gain ? *task.gain : *task.outs[0].weight;
+  arguments.buffer(together ? nullptr : gain.buffer())
+      .place(static_cast<uint64_t>(gain.begin) / sizeof(float))
       .value(static_cast<cl_float>(task.eps))
       .flag(has_gain);
 }
 
+// Keys and values have a buffer of their own where there are many.
+void add_kv(Arguments& arguments, const KvTarget& target, bool together) {
+  arguments.buffer(together ? nullptr : target.table.buffer).place(target.table.begin);
+  arguments.buffer(target.kv.buffer)
+      .place(target.kv.first)
+      .place(target.kv.head_step)
+      .place(target.kv.values);
+  arguments.buffer(together ? nullptr : target.batch.buffer)
+      .place(target.batch.floats() + static_cast<uint64_t>(target.cell));
+  arguments.count(target.head_dim).count(target.rope_dim);
+}
+
 // The arguments of product_few and product_one.
-Arguments side_by_side(cl_kernel kernel, const ProductTask& task) {
+Arguments side_by_side(cl_kernel kernel, const ProductTask& task, bool together) {
   Arguments arguments(kernel, task.launches);
   add_view(arguments, task.x);
-  add_matrices(arguments, task);
-  add_gain(arguments, task);
+  add_matrices(arguments, task, together);
+  add_gain(arguments, task, together);
   arguments.count(task.outs[0].weight->k).count(task.rows).flag(is_aligned(task.x));
+  if (task.kv) add_kv(arguments, *task.kv, together);
   return arguments;
 }
 
 // As product_one.cl has them.
 constexpr int64_t kTileOutputs = 16;
 constexpr int64_t kStepInputs = 128;
-constexpr OneShape kOneShapes[] = {{8, 2, 2},  {16, 1, 2}, {16, 2, 1}, {8, 3, 1}, {4, 7, 1},
-                                   {16, 1, 1}, {8, 4, 1},  {8, 2, 1},  {4, 4, 2}};
+constexpr OneShape kOneShapes[] = {{16, 1, 2}, {8, 2, 4},  {8, 3, 2},  {4, 4, 4}, {16, 2, 1},
+                                   {14, 1, 2}, {14, 1, 4}, {14, 2, 1}, {28, 1, 1}};
 // As kernels/limbs.cl has it. The scales of rows lie before the limbs, which begin on a vector.
 constexpr int64_t kLimbGroup = 256;
 constexpr int64_t kLimbs = 3;
@@ -64,13 +95,15 @@ constexpr int64_t kScaleFloats = 64;
 
 }  // namespace
 
+bool is_aligned(const View& x) { return x.begin % 4 == 0 && x.stride % 4 == 0; }
+
 Status launch_host(cl_command_queue queue, KernelSet& kernels, const ProductTask& task) {
   const DeviceWeight& weight = *task.outs[0].weight;
   const HostShape shape = KernelSet::host_shape(task.type, task.rows);
   ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.host_product(task.type, shape));
   Arguments arguments(kernel, task.launches);
   add_view(arguments, task.x);
-  arguments.buffer(weight.buffer.get())
+  arguments.buffer(weight.buffer())
       .place(static_cast<uint64_t>(weight.begin))
       .place(static_cast<uint64_t>(weight.row_stride));
   add_view(arguments, task.outs[0].y);
@@ -89,7 +122,9 @@ Status launch_many(cl_command_queue queue, KernelSet& kernels, const ManyShape& 
   ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.many_product(task.type, shape, task.is_tiled()));
   Arguments arguments(kernel, task.launches);
   add_view(arguments, task.x);
-  arguments.buffer(weight.buffer.get()).place(static_cast<uint64_t>(weight.scales));
+  arguments.buffer(weight.buffer())
+      .place(static_cast<uint64_t>(weight.begin))
+      .place(static_cast<uint64_t>(weight.scales));
   add_view(arguments, task.outs[0].y);
   add_residual(arguments, task);
   arguments.count(weight.n).count(weight.k).count(task.rows).flag(is_aligned(task.x));
@@ -102,8 +137,9 @@ Status launch_many(cl_command_queue queue, KernelSet& kernels, const ManyShape& 
 
 Status launch_few(cl_command_queue queue, KernelSet& kernels, const FewShape& shape,
                   const ProductTask& task) {
+  const bool together = lies_together(task, task.x.buffer);
   ASSIGN_OR_RETURN(const cl_kernel kernel,
-                   kernels.few_product(task.type, shape, task.gated, task.is_tiled()));
+                   kernels.few_product(task.type, shape, task.gated, task.is_tiled(), together));
   int64_t groups = 0;
   for (const ProductOut& out : task.outs) {
     groups += ceil_div(out.weight->n, shape.outputs);
@@ -113,13 +149,16 @@ Status launch_few(cl_command_queue queue, KernelSet& kernels, const FewShape& sh
   size.global = {static_cast<size_t>(groups * shape.group),
                  static_cast<size_t>(ceil_div(task.rows, shape.rows))};
   size.local = {static_cast<size_t>(shape.group), 1};
-  return launch(queue, side_by_side(kernel, task), size);
+  return launch(queue, side_by_side(kernel, task, together), size);
 }
 
 Status launch_one(cl_command_queue queue, KernelSet& kernels, const OneShape& shape,
                   const ProductTask& task) {
-  ASSIGN_OR_RETURN(const cl_kernel kernel,
-                   kernels.one_product(task.outs[0].weight->k, shape, task.gated));
+  const bool together = lies_together(task, task.x.buffer);
+  ASSIGN_OR_RETURN(
+      const cl_kernel kernel,
+      kernels.one_product(task.outs[0].weight->k, shape, task.gated, task.gain != nullptr,
+                          task.kv ? std::optional(task.kv->kv.type) : std::nullopt, together));
   int64_t tiles = 0;
   for (const ProductOut& out : task.outs) {
     tiles += out.weight->n / kTileOutputs;
@@ -129,7 +168,7 @@ Status launch_one(cl_command_queue queue, KernelSet& kernels, const OneShape& sh
   LaunchSize size;
   size.global = {static_cast<size_t>(groups * shape.group()), 1};
   size.local = {static_cast<size_t>(shape.group()), 1};
-  return launch(queue, side_by_side(kernel, task), size);
+  return launch(queue, side_by_side(kernel, task, together), size);
 }
 
 int64_t limb_floats(int64_t rows, int64_t inputs) {
@@ -137,22 +176,24 @@ int64_t limb_floats(int64_t rows, int64_t inputs) {
 }
 
 Status launch_rows(cl_command_queue queue, KernelSet& kernels, const RowsShape& shape,
-                   const ProductTask& task, cl_mem scratch) {
+                   const ProductTask& task, const Place& scratch) {
   const int64_t inputs = task.outs[0].weight->k;
   const uint64_t limbs_begin = kScaleFloats * sizeof(float);
   ASSIGN_OR_RETURN(const cl_kernel limbs, kernels.limbs());
   Arguments before(limbs, task.launches);
   add_view(before, task.x);
-  add_gain(before, task);
-  before.count(inputs).count(task.rows).buffer(scratch).place(limbs_begin);
+  add_gain(before, task, false);
+  before.count(inputs).count(task.rows);
+  before.buffer(scratch.buffer).place(scratch.floats()).place(limbs_begin);
   LaunchSize size;
   size.global = {static_cast<size_t>(shape.rows * kLimbGroup), 1};
   size.local = {static_cast<size_t>(kLimbGroup), 1};
   RETURN_IF_ERROR(launch(queue, before, size));
-  ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.rows_product(inputs, shape));
+  const bool together = lies_together(task, scratch.buffer);
+  ASSIGN_OR_RETURN(const cl_kernel kernel, kernels.rows_product(inputs, shape, together));
   Arguments arguments(kernel, task.launches);
-  arguments.buffer(scratch).place(limbs_begin);
-  add_matrices(arguments, task);
+  arguments.buffer(scratch.buffer).place(scratch.floats()).place(limbs_begin);
+  add_matrices(arguments, task, together);
   arguments.count(task.rows);
   int64_t tiles = 0;
   for (const ProductOut& out : task.outs) tiles += out.weight->n / kTileOutputs;

@@ -3,12 +3,17 @@
 namespace troika::device::opencl {
 
 Status StepRunner::products(const Step& step) {
-  const int64_t m = rows(step);
-  const bool is_host = kernels_.device_class() == DeviceClass::kHost;
   ProductTask task;
   task.type = step.op->weight->type;
-  task.rows = m;
+  task.rows = rows(step);
   task.launches = launches_;
+  RETURN_IF_ERROR(queue_products(step, task));
+  return step.kv_write == nullptr || task.kv ? Status() : run(*step.kv_write);
+}
+
+Status StepRunner::queue_products(const Step& step, ProductTask& task) {
+  const int64_t m = task.rows;
+  const bool is_host = kernels_.device_class() == DeviceClass::kHost;
   if (step.add >= 0) {
     task.has_add = true;
     ASSIGN_OR_RETURN(task.add, view(step.add));
@@ -55,10 +60,22 @@ Status StepRunner::by_units(const Step& step, ProductTask& task, const RowsShape
     ASSIGN_OR_RETURN(const View y, view(product.output));
     task.outs.push_back({product.weight.get(), y});
   }
-  ASSIGN_OR_RETURN(const cl_mem scratch,
+  ASSIGN_OR_RETURN(const Place scratch,
                    scratch_.floats(limb_floats(shape.rows, step.products[0].slice.k)));
   RETURN_IF_ERROR(launch_rows(queue_, kernels_, shape, task, scratch));
   return silu(step, task.rows);
+}
+
+Result<KvTarget> StepRunner::kv_target(const Step& write) {
+  const graph::HeadShape& heads = write.op->heads;
+  KvTarget target;
+  ASSIGN_OR_RETURN(target.kv, kv_places(*write.op, heads.first_head));
+  ASSIGN_OR_RETURN(target.table, view(write.key_table));
+  target.batch = batch_data_.place();
+  target.cell = batch_data_.places().keys;
+  target.head_dim = heads.head_dim;
+  target.rope_dim = write.key_rope->heads.rope_dim;
+  return target;
 }
 
 // All products of the step, the norm before and what comes behind, in one launch.
@@ -73,8 +90,12 @@ Status StepRunner::few(const Step& step, ProductTask& task) {
     ASSIGN_OR_RETURN(const View y, view(task.gated ? step.output : product.output));
     task.outs.push_back({product.weight.get(), y});
   }
-  if (task.rows == 1 && task.is_tiled()) {
+  if (task.rows == 1 && task.is_tiled() && is_aligned(task.x)) {
     const auto shape = kernels_.one_shape(task.one_product());
+    if (shape && step.kv_write != nullptr) {
+      ASSIGN_OR_RETURN(task.outs[0].y, view(step.kv_write->rotated_query));
+      ASSIGN_OR_RETURN(task.kv, kv_target(*step.kv_write));
+    }
     if (shape) return launch_one(queue_, kernels_, *shape, task);
   }
   return launch_few(queue_, kernels_, kernels_.few_shape(task.type, task.rows, task.gated), task);

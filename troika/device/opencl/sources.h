@@ -16,5 +16,6 @@ extern const std::string_view kProductRowsSource;
 extern const std::string_view kRowsSource;
 extern const std::string_view kEmbedSource;
 extern const std::string_view kAttentionSource;
+extern const std::string_view kAttentionFewSource;
 
 }  // namespace troika::device::opencl

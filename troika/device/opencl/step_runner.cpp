@@ -8,27 +8,11 @@ namespace {
 using graph::Op;
 using graph::OpKind;
 
-// As kernels/attention.cl and kernels/rows.cl have them.
-constexpr size_t kAttentionGroup = 256;
+// As kernels/rows.cl has it.
 constexpr size_t kNormGroup = 256;
 
 int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
-}
-
-// As kernels/attention.cl has them: keys that a group takes at a time, and what a split leaves
-// beside its sums.
-constexpr int64_t kSplitKeys = 64;
-constexpr int64_t kSplitFloats = 2;
-constexpr int64_t kMostSplits = 64;
-
-// Into how many groups the keys of a head and row are split, so that there are some groups for each
-// compute unit.
-int64_t attention_splits(int64_t groups, int64_t keys, const KernelSet& kernels) {
-  constexpr int64_t kGroupsPerUnit = 3;
-  const int64_t wanted = kGroupsPerUnit * kernels.compute_units() / std::max<int64_t>(groups, 1);
-  const int64_t most = std::min(kMostSplits, (keys + kSplitKeys - 1) / kSplitKeys);
-  return std::max<int64_t>(1, std::min(wanted, most));
 }
 
 bool halves(const graph::HeadShape& heads) { return heads.rope_pairs == model::RopePairs::kHalves; }
@@ -100,11 +84,11 @@ Status StepRunner::embed(const Step& step) {
                    kernels_.embed(step.op->weight->type, step.weight->tiled));
   ASSIGN_OR_RETURN(const View y, view(step.output));
   Arguments arguments(kernel, launches_);
-  arguments.buffer(weight.buffer.get())
+  arguments.buffer(weight.buffer())
       .place(static_cast<uint64_t>(weight.begin))
       .place(static_cast<uint64_t>(weight.row_stride))
       .place(static_cast<uint64_t>(weight.scales));
-  arguments.buffer(batch_data_.buffer()).count(batch_data_.places().tokens);
+  add_batch(arguments, batch_data_.places().tokens);
   arguments.buffer(y.buffer).place(y.begin).count(y.stride);
   return launch_items(arguments, width(step.output), rows(step));
 }
@@ -116,7 +100,7 @@ Status StepRunner::norm(const Op& op, const DeviceWeight& gain, TensorIndex inpu
   ASSIGN_OR_RETURN(const View y, view(output));
   Arguments arguments(kernel, launches_);
   arguments.buffer(x.buffer).place(x.begin).count(x.stride);
-  arguments.buffer(gain.buffer.get())
+  arguments.buffer(gain.buffer())
       .place(static_cast<uint64_t>(gain.begin) / sizeof(float))
       .value(static_cast<cl_float>(op.eps))
       .count(width(output));
@@ -185,79 +169,23 @@ Status StepRunner::gather(const Step& step) {
   arguments.buffer(y.buffer)
       .place(y.begin + static_cast<uint64_t>(batch_.first_logit_row * y.stride))
       .count(y.stride);
-  arguments.buffer(batch_data_.buffer()).count(batch_data_.places().wanted);
+  add_batch(arguments, batch_data_.places().wanted);
   return launch_items(arguments, width(step.output),
                       static_cast<int64_t>(batch_.logit_rows.size()));
 }
 
-Result<StepRunner::KvPlaces> StepRunner::kv_places(const Op& op, int64_t kv_head) {
+Result<KvPlaces> StepRunner::kv_places(const Op& op, int64_t kv_head) {
   const KvLayout& layout = batch_.kv_layout;
   ASSIGN_OR_RETURN(const Place place, mirrors_.find(batch_.kv));
   const int64_t element = kv_type_bytes(layout.type);
   KvPlaces places;
+  places.type = layout.type;
   places.buffer = place.buffer;
   places.first =
       static_cast<uint64_t>((place.offset + layout.head_offset(op.layer, kv_head, 0)) / element);
   places.head_step = static_cast<uint64_t>(2 * layout.head_bytes() / element);
   places.values = static_cast<uint64_t>(layout.head_bytes() / element);
   return places;
-}
-
-Status StepRunner::attention(const Step& step) {
-  const graph::HeadShape& heads = step.op->heads;
-  ASSIGN_OR_RETURN(const cl_kernel kernel,
-                   kernels_.attention(heads.head_dim, batch_.kv_layout.type));
-  ASSIGN_OR_RETURN(const View q, view(step.inputs[0]));
-  ASSIGN_OR_RETURN(const View y, view(step.output));
-  ASSIGN_OR_RETURN(const KvPlaces kv, kv_places(*step.op, heads.first_head / heads.group));
-  const int64_t n_rows = rows(step);
-  const int64_t splits = kernels_.device_class() == DeviceClass::kHost
-                             ? 1
-                             : attention_splits(heads.n_heads * n_rows, most_keys(), kernels_);
-  cl_mem partials = y.buffer;
-  if (splits > 1) {
-    ASSIGN_OR_RETURN(partials, scratch_.floats(n_rows * heads.n_heads * splits *
-                                               (heads.head_dim + kSplitFloats)));
-  }
-  Arguments arguments(kernel, launches_);
-  arguments.buffer(q.buffer).place(q.begin).count(q.stride);
-  arguments.buffer(kv.buffer).place(kv.first).place(kv.head_step).place(kv.values);
-  arguments.buffer(batch_data_.buffer()).count(batch_data_.places().rows);
-  arguments.buffer(y.buffer).place(y.begin).count(y.stride);
-  arguments.count(heads.first_head)
-      .count(heads.group)
-      .value(static_cast<cl_float>(heads.scale))
-      .count(n_rows)
-      .count(heads.n_heads);
-  if (kernels_.device_class() == DeviceClass::kGpu) arguments.buffer(partials).count(splits);
-  const size_t group = kernels_.device_class() == DeviceClass::kHost ? 1 : kAttentionGroup;
-  LaunchSize size;
-  size.global = {static_cast<size_t>(heads.n_heads * splits) * group, static_cast<size_t>(n_rows)};
-  size.local = {group, 1};
-  RETURN_IF_ERROR(launch(queue_, arguments, size));
-  return splits == 1 ? Status() : join_splits(heads, partials, splits, y, n_rows);
-}
-
-Status StepRunner::join_splits(const graph::HeadShape& heads, cl_mem partials, int64_t splits,
-                               const View& y, int64_t n_rows) {
-  ASSIGN_OR_RETURN(const cl_kernel kernel,
-                   kernels_.join_splits(heads.head_dim, batch_.kv_layout.type));
-  Arguments arguments(kernel, launches_);
-  arguments.buffer(partials).count(splits).count(heads.n_heads);
-  arguments.buffer(y.buffer).place(y.begin).count(y.stride);
-  LaunchSize size;
-  const auto group = static_cast<size_t>(heads.head_dim);
-  size.global = {static_cast<size_t>(heads.n_heads) * group, static_cast<size_t>(n_rows)};
-  size.local = {group, 1};
-  return launch(queue_, arguments, size);
-}
-
-int64_t StepRunner::most_keys() const {
-  int64_t most = 0;
-  for (const SequenceView& sequence : batch_.sequences) {
-    most = std::max(most, sequence.first_position + sequence.n_rows);
-  }
-  return most;
 }
 
 Status StepRunner::kv_write(const Step& step) {
@@ -276,7 +204,7 @@ Status StepRunner::kv_write(const Step& step) {
     arguments.buffer(part.buffer).place(part.begin).count(part.stride);
   }
   arguments.buffer(kv.buffer).place(kv.first).place(kv.head_step).place(kv.values);
-  arguments.buffer(batch_data_.buffer()).count(batch_data_.places().keys);
+  add_batch(arguments, batch_data_.places().keys);
   arguments.count(heads.n_heads)
       .count(heads.head_dim)
       .count(step.key_rope == nullptr ? 0 : step.key_rope->heads.rope_dim)

@@ -29,9 +29,16 @@ class StepRunner {
   Status run(const Step& step);
 
  private:
+  Result<KvPlaces> kv_places(const graph::Op& op, int64_t kv_head);
+
   Result<View> view(TensorIndex index);
   int64_t width(TensorIndex index) const;
   int64_t rows(const Step& step) const { return batch_.row_count(step.rows); }
+  // The batch, and where in it a part of it begins.
+  void add_batch(Arguments& arguments, int64_t part) const {
+    const Place place = batch_data_.place();
+    arguments.buffer(place.buffer).place(place.floats() + static_cast<uint64_t>(part));
+  }
   // A kernel of rows.cl that is done with `items` work-items for each row.
   Status launch_items(Arguments& arguments, int64_t items, int64_t rows);
 
@@ -46,25 +53,21 @@ class StepRunner {
   Status concat(const Step& step);
   Status gather(const Step& step);
   Status attention(const Step& step);
-  Status join_splits(const graph::HeadShape& heads, cl_mem partials, int64_t splits, const View& y,
-                     int64_t n_rows);
+  // True where attention_few.cl can.
+  bool takes_few(const graph::HeadShape& heads, int64_t n_rows);
+  Status attention_few(const Step& step, const KvPlaces& kv);
+  Status join_splits(const graph::HeadShape& heads, const Place& partials, int64_t splits,
+                     const View& y, int64_t n_rows);
   int64_t most_keys() const;
   Status kv_write(const Step& step);
 
   Status products(const Step& step);
+  Status queue_products(const Step& step, ProductTask& task);
   Status silu(const Step& step, int64_t m);
   Status few(const Step& step, ProductTask& task);
+  Result<KvTarget> kv_target(const Step& write);
   std::optional<RowsShape> unit_shape(const Step& step, int64_t m) const;
   Status by_units(const Step& step, ProductTask& task, const RowsShape& shape);
-
-  // Keys and values of a layer from a head on, in elements of the cache's type.
-  struct KvPlaces {
-    cl_mem buffer = nullptr;
-    uint64_t first = 0;
-    uint64_t head_step = 0;
-    uint64_t values = 0;  // from keys to values of a head
-  };
-  Result<KvPlaces> kv_places(const graph::Op& op, int64_t kv_head);
 
   cl_command_queue queue_;
   KernelSet& kernels_;

@@ -17,6 +17,7 @@ class StepMaker {
   std::vector<Step> run() {
     for (const graph::OpId id : program_.ops) add(graph_.op(id));
     fold_norms();
+    fold_kv_writes();
     return std::move(steps_);
   }
 
@@ -158,6 +159,29 @@ class StepMaker {
       next.norm = steps_[i].op;
       next.normed = steps_[i].inputs[0];
       steps_.erase(steps_.begin() + static_cast<int64_t>(i));
+    }
+  }
+
+  // Pairs that are neighbours lie in one tile of a product.
+  bool writes_products(const Step& products, const Step& write) const {
+    if (products.kind != StepKind::kProducts || products.products.size() != 3) return false;
+    if (write.kind != StepKind::kKvWrite || write.query_rope == nullptr) return false;
+    if (write.key_rope->heads.rope_pairs != model::RopePairs::kAdjacent) return false;
+    const TensorIndex wanted[] = {write.query, write.inputs[0], write.inputs[1]};
+    const Op* const readers[] = {write.query_rope, write.key_rope, write.op};
+    for (size_t i = 0; i < 3; ++i) {
+      const Product& product = products.products[i];
+      if (product.output != wanted[i]) return false;
+      if (!read_only_by(product.op->output, {readers[i]})) return false;
+    }
+    return true;
+  }
+
+  void fold_kv_writes() {
+    for (size_t i = 0; i + 1 < steps_.size(); ++i) {
+      if (!writes_products(steps_[i], steps_[i + 1])) continue;
+      steps_[i].kv_write = std::make_shared<const Step>(std::move(steps_[i + 1]));
+      steps_.erase(steps_.begin() + static_cast<int64_t>(i) + 1);
     }
   }
 

@@ -44,6 +44,8 @@ struct Step {
   const graph::Op* norm = nullptr;  // makes inputs[0] from `normed`; nobody else reads it
   TensorIndex normed = -1;
   const graph::Op* silu = nullptr;  // output = silu(first) * second; nobody else reads those
+  // Comes behind queries, keys and values, which nobody else reads: one launch may do both.
+  std::shared_ptr<const Step> kv_write;
 
   // kKvWrite: operators whose outputs are not needed otherwise, and the query's RoPE beside them.
   const graph::Op* key_rope = nullptr;

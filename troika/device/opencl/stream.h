@@ -20,6 +20,7 @@ class Arguments {
     if (kept_ != nullptr) kernel_ = kept_->kernel.get();
   }
 
+  // nullptr: the kernel knows what to take instead.
   Arguments& buffer(cl_mem memory) { return set(sizeof memory, &memory); }
   template <class T>
   Arguments& value(T value) {

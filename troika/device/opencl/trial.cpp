@@ -16,25 +16,24 @@ constexpr double kSameNmse = 1e-9;
 
 }  // namespace
 
-Status Trial::write(cl_mem to, const void* data, size_t bytes) const {
-  return check_call("clEnqueueWriteBuffer",
-                    api().EnqueueWriteBuffer(session_.queue.get(), to, CL_TRUE, 0, bytes, data, 0,
-                                             nullptr, nullptr));
+Status Trial::write(const Piece& to, const void* data, size_t bytes) const {
+  return check_call(
+      "clEnqueueWriteBuffer",
+      api().EnqueueWriteBuffer(session_.queue.get(), to.get(), CL_TRUE,
+                               static_cast<size_t>(to.begin()), bytes, data, 0, nullptr, nullptr));
 }
 
-Result<BufferHandle> Trial::buffer(int64_t bytes) const {
-  cl_int code = CL_SUCCESS;
-  BufferHandle made(api().CreateBuffer(session_.context.get(), CL_MEM_READ_WRITE,
-                                       static_cast<size_t>(bytes), nullptr, &code));
-  RETURN_IF_ERROR(check_call("clCreateBuffer", code));
+Result<Piece> Trial::zeros(int64_t bytes) {
+  ASSIGN_OR_RETURN(Piece made, arena_.take(bytes));
   constexpr int64_t kPiece = int64_t{1} << 20;
-  const std::vector<char> zeros(static_cast<size_t>(std::min(bytes, kPiece)));
+  const std::vector<char> nothing(static_cast<size_t>(std::min(bytes, kPiece)));
   for (int64_t at = 0; at < bytes; at += kPiece) {
     const auto size = static_cast<size_t>(std::min(kPiece, bytes - at));
-    RETURN_IF_ERROR(check_call(
-        "clEnqueueWriteBuffer",
-        api().EnqueueWriteBuffer(session_.queue.get(), made.get(), CL_TRUE, static_cast<size_t>(at),
-                                 size, zeros.data(), 0, nullptr, nullptr)));
+    RETURN_IF_ERROR(
+        check_call("clEnqueueWriteBuffer",
+                   api().EnqueueWriteBuffer(session_.queue.get(), made.get(), CL_TRUE,
+                                            static_cast<size_t>(made.begin() + at), size,
+                                            nothing.data(), 0, nullptr, nullptr)));
   }
   return made;
 }
@@ -44,16 +43,18 @@ Status Trial::prepare(model::TensorType type, int64_t n, int64_t k, bool tiled) 
   const int64_t cold = session_.facts.is_processor() ? 1 : kColdBytes;
   for (int64_t held = 0; held < cold; held += bytes) {
     DeviceWeight& weight = weights_.emplace_back();
-    ASSIGN_OR_RETURN(weight.buffer, buffer(bytes));
-    weight.scales = packed_scales(type, n, k);
+    ASSIGN_OR_RETURN(weight.memory, zeros(bytes));
+    weight.begin = weight.memory.begin();
+    weight.scales = weight.begin + packed_scales(type, n, k);
     weight.own_bytes = bytes;
     weight.tiled = tiled;
     weight.n = n;
     weight.k = k;
   }
-  ASSIGN_OR_RETURN(gain_.buffer, buffer(k * 4));
-  ASSIGN_OR_RETURN(x_, buffer(kManyRows * k * 4));
-  ASSIGN_OR_RETURN(y_, buffer(kManyRows * n * 4));
+  ASSIGN_OR_RETURN(gain_.memory, zeros(k * 4));
+  gain_.begin = gain_.memory.begin();
+  ASSIGN_OR_RETURN(x_, zeros(kManyRows * k * 4));
+  ASSIGN_OR_RETURN(y_, zeros(kManyRows * n * 4));
   return {};
 }
 
@@ -64,17 +65,17 @@ Status Trial::randomize() {
     const DeviceWeight& weight = weights_[w];
     std::vector<uint16_t> halves(static_cast<size_t>(weight.own_bytes / 2));
     for (uint16_t& half : halves) half = static_cast<uint16_t>(random());
-    for (auto i = static_cast<size_t>(weight.scales / 2); i < halves.size(); ++i) {
+    for (auto i = static_cast<size_t>((weight.scales - weight.begin) / 2); i < halves.size(); ++i) {
       halves[i] = static_cast<uint16_t>(0x2000 + halves[i] % 1024);
     }
-    RETURN_IF_ERROR(write(weight.buffer.get(), halves.data(), halves.size() * 2));
+    RETURN_IF_ERROR(write(weight.memory, halves.data(), halves.size() * 2));
   }
   std::normal_distribution<float> normal;
   const int64_t k = weights_[0].k;
   std::vector<float> values(static_cast<size_t>(kMostUnitRows * k));
   for (float& value : values) value = normal(random);
-  RETURN_IF_ERROR(write(x_.get(), values.data(), values.size() * 4));
-  return write(gain_.buffer.get(), values.data(), static_cast<size_t>(k) * 4);
+  RETURN_IF_ERROR(write(x_, values.data(), values.size() * 4));
+  return write(gain_.memory, values.data(), static_cast<size_t>(k) * 4);
 }
 
 ProductTask Trial::task(model::TensorType type, int64_t rows, int index, bool gated) const {
@@ -82,13 +83,12 @@ ProductTask Trial::task(model::TensorType type, int64_t rows, int index, bool ga
   ProductTask task;
   task.type = type;
   task.rows = rows;
-  task.x = {x_.get(), 0, weights_[0].k};
-  task.outs.push_back({at(index), {y_.get(), 0, weights_[0].n}});
+  task.x = view(x_, weights_[0].k);
+  task.outs.push_back({at(index), view(y_, weights_[0].n)});
   if (gated) {
-    task.outs.push_back({at(index + 1), {y_.get(), 0, weights_[0].n}});
-    task.gain = &gain_;
-    task.eps = 1e-5f;
+    task.outs.push_back({at(index + 1), view(y_, weights_[0].n)});
     task.gated = true;
+    return normed(task);
   }
   return task;
 }
@@ -111,12 +111,13 @@ double Trial::time(int launches, const Launch& launch_one) const {
 
 Result<std::vector<float>> Trial::outputs(int64_t count, const Launch& launch_one) const {
   std::vector<float> values(static_cast<size_t>(count));
-  RETURN_IF_ERROR(write(y_.get(), values.data(), values.size() * 4));
+  RETURN_IF_ERROR(write(y_, values.data(), values.size() * 4));
   RETURN_IF_ERROR(launch_one(0));
   RETURN_IF_ERROR(
       check_call("clEnqueueReadBuffer",
-                 api().EnqueueReadBuffer(session_.queue.get(), y_.get(), CL_TRUE, 0,
-                                         values.size() * 4, values.data(), 0, nullptr, nullptr)));
+                 api().EnqueueReadBuffer(session_.queue.get(), y_.get(), CL_TRUE,
+                                         static_cast<size_t>(y_.begin()), values.size() * 4,
+                                         values.data(), 0, nullptr, nullptr)));
   return values;
 }
 

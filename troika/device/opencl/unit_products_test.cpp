@@ -21,17 +21,14 @@ TEST(UnitProducts, OfSomeRowsAreThoseOfTheOtherKernels) {
   Trial trial(*session);
   ASSERT_TRUE(trial.prepare(kType, kOutputs, kInputs, true).has_value());
   ASSERT_TRUE(trial.randomize().has_value());
-  cl_int code = CL_SUCCESS;
   const RowsShape shape{8, 4};
-  const BufferHandle limbs(api().CreateBuffer(
-      session->context.get(), CL_MEM_READ_WRITE,
-      static_cast<size_t>(limb_floats(shape.rows, kInputs)) * sizeof(float), nullptr, &code));
-  ASSERT_EQ(code, CL_SUCCESS);
+  const auto limbs = trial.room(limb_floats(shape.rows, kInputs));
+  ASSERT_TRUE(limbs.has_value());
   for (const int64_t rows : {2, 5, 8}) {
     SCOPED_TRACE(rows);
     const auto by_units = [&](int i) {
       return launch_rows(session->queue.get(), kernels, shape, trial.task(kType, rows, i, false),
-                         limbs.get());
+                         *limbs);
     };
     const auto by_others = [&](int i) {
       return launch_few(session->queue.get(), kernels, kernels.few_shape(kType, rows, false),

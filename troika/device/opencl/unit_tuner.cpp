@@ -10,7 +10,8 @@ namespace troika::device::opencl {
 namespace {
 
 constexpr model::TensorType kType = model::TensorType::kQ4_0;
-constexpr int kLaunches = 24;
+// So many that a pause of the host does not decide.
+constexpr int kLaunches = 64;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -19,8 +20,8 @@ Status Tuner::tune_one(const KernelSet::OneProduct& product) {
   if (kernels_.one_shape(product)) return {};
   const std::vector<OneShape> shapes = one_shapes(product.inputs, session_.facts.local_bytes);
   if (shapes.empty()) return {};
-  const std::string name =
-      fmt::format("one row {} {} {}", product.outputs, product.inputs, int{product.gated});
+  const std::string name = fmt::format("one row {} {} {} {}", product.outputs, product.inputs,
+                                       int{product.gated}, int{product.gain});
   OneShape kept;
   std::istringstream text(kept_text(name));
   if (text >> kept.warps >> kept.groups >> kept.ahead && is_among(shapes, kept)) {
@@ -32,15 +33,24 @@ Status Tuner::tune_one(const KernelSet::OneProduct& product) {
   RETURN_IF_ERROR(trial.prepare(kType, outputs, product.inputs, true));
   RETURN_IF_ERROR(trial.randomize());
   const cl_command_queue queue = session_.queue.get();
+  const auto task = [&](int i) {
+    ProductTask one = trial.task(kType, 1, i, product.gated);
+    return product.gain ? trial.normed(one) : one;
+  };
   const auto few = [&](int i) {
-    return launch_few(queue, kernels_, kernels_.few_shape(kType, 1, product.gated),
-                      trial.task(kType, 1, i, product.gated));
+    return launch_few(queue, kernels_, kernels_.few_shape(kType, 1, product.gated), task(i));
   };
   double least = kNever;
   OneShape best;
   for (const OneShape& shape : shapes) {
+    // With arguments that are set already, as in a pass: setting them takes as long as some of them
+    // run.
+    Launches launches;
     const auto launch_it = [&](int i) {
-      return launch_one(queue, kernels_, shape, trial.task(kType, 1, i, product.gated));
+      if (i == 0) launches.begin(0);
+      ProductTask one = task(i);
+      one.launches = &launches;
+      return launch_one(queue, kernels_, shape, one);
     };
     const double seconds = trial.time(kLaunches, launch_it);
     if (seconds >= least || !trial.agree(outputs, launch_it, few)) continue;
@@ -73,11 +83,7 @@ Status Tuner::tune_rows(const KernelSet::OneProduct& product, int64_t rows) {
   RETURN_IF_ERROR(trial.prepare(kType, product.outputs, product.inputs, true));
   RETURN_IF_ERROR(trial.randomize());
   const cl_command_queue queue = session_.queue.get();
-  cl_int code = CL_SUCCESS;
-  const auto limb_bytes = static_cast<size_t>(limb_floats(rows, product.inputs)) * sizeof(float);
-  const BufferHandle limbs(
-      api().CreateBuffer(session_.context.get(), CL_MEM_READ_WRITE, limb_bytes, nullptr, &code));
-  RETURN_IF_ERROR(check_call("clCreateBuffer", code));
+  ASSIGN_OR_RETURN(const Place limbs, trial.room(limb_floats(rows, product.inputs)));
   const auto other = [&](int i) {
     const ProductTask task = trial.task(kType, rows, i, false);
     return rows <= kMostFewRows
@@ -92,7 +98,7 @@ Status Tuner::tune_rows(const KernelSet::OneProduct& product, int64_t rows) {
   RowsShape best{static_cast<int>(rows), 0};
   for (const RowsShape& shape : shapes) {
     const auto launch_it = [&](int i) {
-      return launch_rows(queue, kernels_, shape, trial.task(kType, rows, i, false), limbs.get());
+      return launch_rows(queue, kernels_, shape, trial.task(kType, rows, i, false), limbs);
     };
     const double seconds = timed ? trial.time(kLaunches, launch_it) : 0;
     if (seconds >= least || !trial.agree(rows * product.outputs, launch_it, other)) continue;

@@ -206,7 +206,7 @@ Result<DeviceWeight> Weights::share(const WeightSlice& slice) const {
   const uintptr_t end = address + static_cast<uintptr_t>(slice.weight->bytes());
   cl_int code = CL_SUCCESS;
   DeviceWeight weight;
-  weight.buffer =
+  weight.memory =
       BufferHandle(api().CreateBuffer(context_, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, end - begin,
                                       reinterpret_cast<void*>(begin), &code));
   RETURN_IF_ERROR(check_call("clCreateBuffer", code));
@@ -223,21 +223,22 @@ Result<DeviceWeight> Weights::upload(const WeightSlice& slice, Order order) cons
     packed.bytes = gather(slice);
   }
   DeviceWeight weight;
-  weight.scales = packed.scales;
   weight.tiled = home_ == WeightHome::kOwnPacked && order == Order::kTiles;
   weight.row_stride = model::row_bytes(slice.weight->type, slice.k);
   weight.own_bytes = static_cast<int64_t>(packed.bytes.size());
-  cl_int code = CL_SUCCESS;
-  weight.buffer = BufferHandle(
-      api().CreateBuffer(context_, CL_MEM_READ_ONLY, packed.bytes.size(), nullptr, &code));
-  if (code == CL_SUCCESS) {
-    code = api().EnqueueWriteBuffer(queue_, weight.buffer.get(), CL_TRUE, 0, packed.bytes.size(),
-                                    packed.bytes.data(), 0, nullptr, nullptr);
-  }
-  if (code == CL_SUCCESS) return weight;
-  const Error error = call_error("its upload", code);
-  return make_error(error.code, "no room for {} ({} bytes) beside {} bytes of weights: {}",
-                    slice.weight->name, weight.own_bytes, own_bytes(), error.message);
+  const auto put = [&]() -> Status {
+    ASSIGN_OR_RETURN(weight.memory, arena_.take(weight.own_bytes));
+    weight.begin = weight.memory.begin();
+    weight.scales = weight.begin + packed.scales;
+    return check_call("its upload",
+                      api().EnqueueWriteBuffer(
+                          queue_, weight.buffer(), CL_TRUE, static_cast<size_t>(weight.begin),
+                          packed.bytes.size(), packed.bytes.data(), 0, nullptr, nullptr));
+  };
+  const Status done = put();
+  if (done) return weight;
+  return make_error(done.error().code, "no room for {} ({} bytes) beside {} bytes of weights: {}",
+                    slice.weight->name, weight.own_bytes, own_bytes(), done.error().message);
 }
 
 Result<std::shared_ptr<const DeviceWeight>> Weights::get(const WeightSlice& slice, Order order) {

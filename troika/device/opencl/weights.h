@@ -10,20 +10,23 @@
 #include <vector>
 
 #include "troika/base/result.h"
-#include "troika/device/opencl/api.h"
+#include "troika/device/opencl/arena.h"
 #include "troika/graph/graph.h"
 
 namespace troika::device::opencl {
 
+// Places are in bytes from the beginning of the buffer.
 struct DeviceWeight {
-  BufferHandle buffer;
-  int64_t begin = 0;       // bytes to the first weight of the slice
+  Piece memory;
+  int64_t begin = 0;       // the first weight of the slice
   int64_t row_stride = 0;  // bytes; not packed
-  int64_t scales = 0;      // bytes to the scales; packed
+  int64_t scales = 0;      // the scales; packed
   bool tiled = false;      // packed in tiles
   int64_t own_bytes = 0;
   int64_t n = 0;
   int64_t k = 0;
+
+  cl_mem buffer() const { return memory.get(); }
 };
 
 // How packed.cl reads a slice: quants of all rows, then scales of all rows, both row by row or in
@@ -46,8 +49,9 @@ enum class WeightHome { kShared, kOwn, kOwnPacked };
 // One device's weights; kernels of all schedules share a slice. One thread at a time.
 class Weights {
  public:
-  Weights(cl_context context, cl_command_queue queue, WeightHome home)
-      : context_(context), queue_(queue), home_(home) {}
+  // Memory of its own is that of `arena`.
+  Weights(cl_context context, cl_command_queue queue, WeightHome home, Arena& arena)
+      : context_(context), queue_(queue), home_(home), arena_(arena) {}
 
   // kOutOfMemory with the bytes that did not fit. `order` matters to kOwnPacked.
   Result<std::shared_ptr<const DeviceWeight>> get(const graph::WeightSlice& slice,
@@ -61,6 +65,7 @@ class Weights {
   cl_context context_;
   cl_command_queue queue_;
   const WeightHome home_;
+  Arena& arena_;
   std::map<std::pair<graph::WeightSlice, Order>, std::weak_ptr<const DeviceWeight>> held_;
 };
 

@@ -19,7 +19,7 @@
 // A work-item computes one query head of one row. Global size: heads, rows.
 __kernel void attention(__global const float *q, ulong q_begin, uint q_stride,
                         __global const KV_ELEMENT *kv, ulong k_first, ulong head_step,
-                        ulong v_offset, __global const int *batch, uint rows,
+                        ulong v_offset, __global const int *batch, ulong batch_begin, uint rows,
                         __global float *y, ulong y_begin, uint y_stride,
                         uint first_head, uint group, float scale, uint n_rows, uint n_heads) {
   const uint head = get_global_id(0);
@@ -28,6 +28,7 @@ __kernel void attention(__global const float *q, ulong q_begin, uint q_stride,
   const uint kv_head = (first_head + head) / group - first_head / group;
   __global const KV_ELEMENT *keys = kv + k_first + kv_head * head_step;
   __global const KV_ELEMENT *values = keys + v_offset;
+  batch += batch_begin;
   __global const int *table = batch + batch[rows + 2 * row];
   const int position = batch[rows + 2 * row + 1];
   q += q_begin + row * q_stride + head * HEAD_DIM;
@@ -80,10 +81,10 @@ __kernel void attention(__global const float *q, ulong q_begin, uint q_stride,
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void attention(__global const float *q, ulong q_begin, uint q_stride,
                __global const KV_ELEMENT *kv, ulong k_first, ulong head_step, ulong v_offset,
-               __global const int *batch, uint rows,
+               __global const int *batch, ulong batch_begin, uint rows,
                __global float *y, ulong y_begin, uint y_stride,
                uint first_head, uint group, float scale, uint n_rows, uint n_heads,
-               __global float *partials, uint splits) {
+               __global float *partials, ulong partials_begin, uint splits) {
   __local float query[HEAD_DIM];
   __local float shares[GROUP];
   __local float scores[KEYS];
@@ -95,6 +96,7 @@ void attention(__global const float *q, ulong q_begin, uint q_stride,
   const uint kv_head = (first_head + head) / group - first_head / group;
   __global const KV_ELEMENT *keys = kv + k_first + kv_head * head_step;
   __global const KV_ELEMENT *values = keys + v_offset;
+  batch += batch_begin;
   __global const int *table = batch + batch[rows + 2 * row];
   const int n_keys = batch[rows + 2 * row + 1] + 1;
   const int per_split = (n_keys + (int)splits * KEYS - 1) / ((int)splits * KEYS) * KEYS;
@@ -167,7 +169,7 @@ void attention(__global const float *q, ulong q_begin, uint q_stride,
     y[y_begin + row * y_stride + head * HEAD_DIM + lid] = sum / total;
     return;
   }
-  partials += ((row * n_heads + head) * splits + split) * SPLIT_FLOATS;
+  partials += partials_begin + ((row * n_heads + head) * splits + split) * SPLIT_FLOATS;
   partials[lid] = sum;
   if (lid == 0) {
     partials[HEAD_DIM] = highest;
@@ -176,12 +178,13 @@ void attention(__global const float *q, ulong q_begin, uint q_stride,
 }
 
 // Local size: HEAD_DIM. Global size: heads * HEAD_DIM, rows.
-__kernel void join_splits(__global const float *partials, uint splits, uint n_heads,
+__kernel void join_splits(__global const float *partials, ulong partials_begin, uint splits,
+                          uint n_heads,
                           __global float *y, ulong y_begin, uint y_stride) {
   const uint head = get_group_id(0);
   const ulong row = get_group_id(1);
   const uint lid = get_local_id(0);
-  partials += (row * n_heads + head) * splits * SPLIT_FLOATS;
+  partials += partials_begin + (row * n_heads + head) * splits * SPLIT_FLOATS;
   float highest = -INFINITY;
   for (uint i = 0; i < splits; ++i) {
     highest = max(highest, partials[i * SPLIT_FLOATS + HEAD_DIM]);

@@ -1,6 +1,6 @@
 // Rows of the embedding by token. Items: width, by rows.
 __kernel void embed(__global const uchar *w, ulong w_begin, ulong w_stride, ulong scales,
-                    __global const int *batch, uint tokens,
+                    __global const int *batch, ulong tokens,
                     __global float *y, ulong y_begin, uint y_stride, uint width) {
   const ulong row = get_global_id(1);
   const uint i = get_global_id(0);
@@ -10,7 +10,7 @@ __kernel void embed(__global const uchar *w, ulong w_begin, ulong w_stride, ulon
   const float value = plain_1(w + w_begin + token * w_stride + (ulong)i * WEIGHT_BYTES);
 #elif PACKED
   const uint per_word = 32 / QUANT_WORDS;
-  const uint word = ((__global const uint *)w)[word_place(token, i / 32, width / 32,
+  const uint word = ((__global const uint *)(w + w_begin))[word_place(token, i / 32, width / 32,
                                                          i % 32 / per_word)];
   const uint bits = 32 / per_word;
   const float quant = (float)(word >> i % per_word * bits & ((1u << bits) - 1));

@@ -15,10 +15,12 @@
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void make_limbs(__global const float *x, ulong x_begin, uint x_stride,
-                __global const float *gain, float eps, int has_gain, uint k, uint m,
-                __global float *scales, ulong limbs_begin) {
+                __global const float *gain, ulong gain_begin, float eps, int has_gain, uint k,
+                uint m, __global float *scales, ulong scales_begin, ulong limbs_begin) {
   __local float squares[GROUP];
   __local uint largest[GROUP];
+  gain += gain_begin;
+  scales += scales_begin;
   const uint row = get_group_id(0);
   const uint lid = get_local_id(0);
   __global char *limbs = (__global char *)scales + limbs_begin + (ulong)row * LIMBS * k;

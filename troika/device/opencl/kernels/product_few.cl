@@ -4,6 +4,10 @@
 // folded in (its factor is common to all outputs of a row), a residual behind them is added.
 // GATED: two matrices, y = silu(first) * second.
 //
+// TOGETHER: other buffers than those of the inputs and of the first weights are not given; there lie
+// outputs and the residual, and the other weights and the norm's factors. Where they begin is told
+// in elements, of weights and their scales in bytes.
+//
 // Local size: GROUP. Global size: groups over all outputs * GROUP, rows / ROWS rounded up.
 
 #define VALUES (OUTPUTS * ROWS)
@@ -12,7 +16,7 @@ float silu(float x) { return x / (1.0f + exp(-x)); }
 
 struct Matrix {
   __global const uchar *weights;  // quants, or plain weights
-  ulong scales;                   // bytes to the scales
+  __global const uchar *scales;
   __global float *y;
   uint n;
 };
@@ -48,8 +52,7 @@ void add_products(const struct Matrix *matrix, uint first, uint k, __global cons
 #endif
 #pragma unroll
       for (int part = 0; part < PARTS; ++part) {
-        factors[o][part] = chunk_factors(matrix->weights + matrix->scales,
-                                         scale_place(row, chunk, chunks), part);
+        factors[o][part] = chunk_factors(matrix->scales, scale_place(row, chunk, chunks), part);
       }
     }
 #endif
@@ -161,15 +164,15 @@ void norm_factors(__global const float *x, uint x_stride, uint rows, uint k, flo
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void product_few(__global const float *x, ulong x_begin, uint x_stride,
-                 __global const uchar *w0, ulong scales0, __global float *y0, ulong y0_begin,
-                 uint n0,
-                 __global const uchar *w1, ulong scales1, __global float *y1, ulong y1_begin,
-                 uint n1,
-                 __global const uchar *w2, ulong scales2, __global float *y2, ulong y2_begin,
-                 uint n2,
+                 __global const uchar *w0, ulong w0_begin, ulong scales0,
+                 __global float *y0, ulong y0_begin, uint n0,
+                 __global const uchar *w1, ulong w1_begin, ulong scales1,
+                 __global float *y1, ulong y1_begin, uint n1,
+                 __global const uchar *w2, ulong w2_begin, ulong scales2,
+                 __global float *y2, ulong y2_begin, uint n2,
                  uint4 y_strides,
                  __global const float *add, ulong add_begin, uint add_stride, int has_add,
-                 __global const float *gain, float eps, int has_gain, uint k, uint m,
+                 __global const float *gain, ulong gain_begin, float eps, int has_gain, uint k, uint m,
                  int aligned) {
   __local float partial[VALUES * GROUP];
   __local float joined[VALUES];
@@ -177,13 +180,20 @@ void product_few(__global const float *x, ulong x_begin, uint x_stride,
   __local float gates[VALUES];
 #endif
   __local float factors[ROWS];
+#if TOGETHER
+  y0 = y1 = y2 = (__global float *)x;
+  add = x;
+  w1 = w2 = w0;
+  gain = (__global const float *)w0;
+#endif
+  gain += gain_begin;
   const uint row = get_group_id(1) * ROWS;
   const uint rows = m - row;
   x += x_begin + (ulong)row * x_stride;
   uint group = get_group_id(0);
   struct Matrix matrix;
-  matrix.weights = w0;
-  matrix.scales = scales0;
+  matrix.weights = w0 + w0_begin;
+  matrix.scales = w0 + scales0;
   matrix.y = y0 + y0_begin;
   matrix.n = n0;
   uint y_stride = y_strides.x;
@@ -192,15 +202,15 @@ void product_few(__global const float *x, ulong x_begin, uint x_stride,
   const uint groups1 = (n1 + OUTPUTS - 1) / OUTPUTS;
   if (group >= groups0 + groups1) {
     group -= groups0 + groups1;
-    matrix.weights = w2;
-    matrix.scales = scales2;
+    matrix.weights = w2 + w2_begin;
+    matrix.scales = w2 + scales2;
     matrix.y = y2 + y2_begin;
     matrix.n = n2;
     y_stride = y_strides.z;
   } else if (group >= groups0) {
     group -= groups0;
-    matrix.weights = w1;
-    matrix.scales = scales1;
+    matrix.weights = w1 + w1_begin;
+    matrix.scales = w1 + scales1;
     matrix.y = y1 + y1_begin;
     matrix.n = n1;
     y_stride = y_strides.y;
@@ -214,8 +224,8 @@ void product_few(__global const float *x, ulong x_begin, uint x_stride,
   add_products(&matrix, first, k, x, x_stride, aligned, rows, gain, has_gain, sums);
 #if GATED
   join(sums, partial, gates);
-  matrix.weights = w1;
-  matrix.scales = scales1;
+  matrix.weights = w1 + w1_begin;
+  matrix.scales = w1 + scales1;
 #pragma unroll
   for (int v = 0; v < VALUES; ++v) sums[v] = 0.0f;
   add_products(&matrix, first, k, x, x_stride, aligned, rows, gain, has_gain, sums);

@@ -37,8 +37,8 @@ void load_inputs(__global const float *x, uint x_stride, uint row, uint m, uint 
   }
 }
 
-void load_weights(__global const uchar *w, ulong scales, uint first, uint n, uint begin, uint k,
-                  __local float *tile) {
+void load_weights(__global const uchar *w, __global const uchar *scales, uint first, uint n,
+                  uint begin, uint k, __local float *tile) {
 #if BLOCKED
   const uint chunks = k / CHUNK;
   for (uint i = get_local_id(0); i < TILE_N * QUANT_WORDS / 2; i += GROUP) {
@@ -56,7 +56,7 @@ void load_weights(__global const uchar *w, ulong scales, uint first, uint n, uin
 #endif
     const int per_pair = CHUNK / (QUANT_WORDS / 2);
     const float2 factors =
-        chunk_factors(w + scales, scale_place(row, chunk, chunks), pair * per_pair / PART);
+        chunk_factors(scales, scale_place(row, chunk, chunks), pair * per_pair / PART);
 #pragma unroll
     for (int j = 0; j < per_pair; ++j) {
       tile[(pair * per_pair + j) * STEP_N + o] = factors.x * quant_float(words, j) + factors.y;
@@ -77,7 +77,7 @@ void load_weights(__global const uchar *w, ulong scales, uint first, uint n, uin
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void product_many(__global const float *x, ulong x_begin, uint x_stride,
-                  __global const uchar *w, ulong scales,
+                  __global const uchar *w, ulong w_begin, ulong scales_begin,
                   __global float *y, ulong y_begin, uint y_stride,
                   __global const float *add, ulong add_begin, uint add_stride, int has_add,
                   uint n, uint k, uint m, int aligned) {
@@ -88,6 +88,8 @@ void product_many(__global const float *x, ulong x_begin, uint x_stride,
   const uint item_n = get_local_id(0) % ITEMS_N;
   const uint item_m = get_local_id(0) / ITEMS_N;
   x += x_begin;
+  __global const uchar *scales = w + scales_begin;
+  w += w_begin;
   float sums[ITEM_M][ITEM_N];
 #pragma unroll
   for (int i = 0; i < ITEM_M; ++i) {

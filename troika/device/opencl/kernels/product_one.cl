@@ -4,7 +4,13 @@
 //
 // Arguments as product_few. Weights in tiles (packed.cl). A warp takes every WARPS-th step of 128
 // inputs of a tile of 16 outputs; a work-group takes every get_num_groups()-th tile, and loads AHEAD
-// steps before it uses them.
+// steps before it uses them: WARPS * AHEAD divides the steps. GAIN: there is a norm before the
+// product. KV_BYTES, if not 0: the outputs are queries, keys and values; queries and keys are rotated,
+// pairs of neighbours each, and keys and values written to the cache, which has elements of so many
+// bytes, to the cell that stands in batch[place].
+//
+// What a launch costs beside its bytes is how long the first bytes are on their way: the inputs are
+// asked for first, the weights behind them, and only then anything is computed.
 //
 // mma.m16n8k32: lane l holds rows l / 4 and l / 4 + 8 of the weights, column l / 4 of the inputs, and
 // columns 2 (l % 4) and 2 (l % 4) + 1 of the sums.
@@ -15,11 +21,14 @@
 #define TILE 16
 #define STEP 128
 #define STEPS (INPUTS / STEP)
+#define ROUNDS (STEPS / WARPS)
 #define LIMBS 3
 // Limbs lie apart by this many bytes: no bank is met twice.
 #define LIMB_BYTES (INPUTS + 16)
-// The largest input of a step becomes this.
-#define LARGEST 4194304.0f
+// The largest input of a step lies between 2^TOP and 127 / 64 times that, so that three limbs hold it.
+#define TOP 22
+// Its exponent: of larger ones that of the next power of two, of very small ones that of 2^-102.
+#define EXPONENT(bits) max(((bits) + 0x20000u) >> 23, 25u)
 // An integer below 2^22 added to the bits of this float makes it a float that is larger by it.
 #define BIAS 12582912.0f
 #define BIAS_BITS 0x4B400000
@@ -49,12 +58,13 @@ float high_half(uint v) {
   return r;
 }
 
+// The sums begin as BIAS_BITS.
 void multiply(int *sums, uint a0, uint a1, uint a2, uint a3, uint b0, uint b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+      : "=r"(sums[0]), "=r"(sums[1]), "=r"(sums[2]), "=r"(sums[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "r"(BIAS_BITS));
 }
 
 uint exchange(uint value, int distance) {
@@ -65,44 +75,54 @@ uint exchange(uint value, int distance) {
   return other;
 }
 
-// The steps that this warp will use, as limbs and scales; their sum of squares in all lanes. A step
-// with a NaN or an infinity gets NaN as its scale.
-float make_limbs(__global const float *x, int aligned, __global const float *gain, int has_gain,
-                 __local char *limbs, __local float *scales) {
-  const uint lane = get_local_id(0) % LANES;
-  float squares = 0.0f;
-  for (uint step = get_local_id(0) / LANES; step < STEPS; step += WARPS) {
-    float4 v = load_four(x + step * STEP + lane * 4, aligned);
-    squares += (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
-    if (has_gain) v *= ((__global const float4 *)(gain + step * STEP))[lane];
-    // As integers: a NaN is larger than all.
-    const uint4 sizes = as_uint4(v) & 0x7fffffffu;
-    uint most = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
-    for (int distance = 16; distance > 0; distance /= 2) most = max(most, exchange(most, distance));
-    const float largest = as_float(most);
-    const float factor = most == 0 ? 0.0f : LARGEST / largest;
-    if (lane == 0) {
-      scales[step] = most < 0x7f800000u ? largest / LARGEST : as_float(0x7fc00000);
-    }
-    const int4 whole = convert_int4_rte(v * factor);
-    const int4 low = ((whole + 128) & 255) - 128;
-    const int4 rest = (whole - low) >> 8;
-    const int4 middle = ((rest + 128) & 255) - 128;
-    const int4 high = (rest - middle) >> 8;
-    // Even weights of a word of 8 are the low nibbles of its bytes, odd ones the high nibbles.
-    __local char *to =
-        limbs + step * STEP + lane % 8 / 2 * 32 + lane / 8 * 8 + lane % 2 * 2;
-    vstore2((char2)(high.x, high.z), 0, to);
-    vstore2((char2)(high.y, high.w), 0, to + 4);
-    vstore2((char2)(middle.x, middle.z), 0, to + LIMB_BYTES);
-    vstore2((char2)(middle.y, middle.w), 0, to + LIMB_BYTES + 4);
-    vstore2((char2)(low.x, low.z), 0, to + 2 * LIMB_BYTES);
-    vstore2((char2)(low.y, low.w), 0, to + 2 * LIMB_BYTES + 4);
-  }
+float4 load_inputs(__global const float *from) {
+  float4 v;
+  asm volatile("ld.global.v4.f32 {%0,%1,%2,%3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "l"(from));
+  return v;
+}
+
+// The sum of a value in all lanes.
+float sum_of_lanes(float value) {
   for (int distance = 16; distance > 0; distance /= 2) {
-    squares += as_float(exchange(as_uint(squares), distance));
+    value += as_float(exchange(as_uint(value), distance));
   }
-  return squares;
+  return value;
+}
+
+uint largest_of_lanes(uint value) {
+  uint largest;
+  asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(largest) : "r"(value));
+  return largest;
+}
+
+// Four inputs of each lane, a step, as limbs and a scale, which is a power of two. A step with a NaN
+// or an infinity gets NaN as its scale.
+void make_limbs(float4 v, uint step, __local char *limbs, __local float *scales) {
+  const uint lane = get_local_id(0) % LANES;
+  // As integers: a NaN is larger than all.
+  const uint4 sizes = as_uint4(v) & 0x7fffffffu;
+  const uint most = largest_of_lanes(max(max(sizes.x, sizes.y), max(sizes.z, sizes.w)));
+  const uint exponent = EXPONENT(most);
+  if (lane == 0) {
+    scales[step] = as_float(most < 0x7f800000u ? (exponent - TOP) << 23 : 0x7fc00000u);
+  }
+  const float factor = as_float((254u + TOP - exponent) << 23);
+  // Digits from -128 to 127 are those from 0 to 255 of a number that is larger by 128 in each.
+  const uint4 digits = (as_uint4(convert_int4_rte(v * factor)) + 0x808080u) ^ 0x808080u;
+  const char4 x = as_char4(digits.x);
+  const char4 y = as_char4(digits.y);
+  const char4 z = as_char4(digits.z);
+  const char4 w = as_char4(digits.w);
+  // Even weights of a word of 8 are the low nibbles of its bytes, odd ones the high nibbles.
+  __local char *to = limbs + step * STEP + lane % 8 / 2 * 32 + lane / 8 * 8 + lane % 2 * 2;
+  vstore2((char2)(x.s2, z.s2), 0, to);
+  vstore2((char2)(y.s2, w.s2), 0, to + 4);
+  vstore2((char2)(x.s1, z.s1), 0, to + LIMB_BYTES);
+  vstore2((char2)(y.s1, w.s1), 0, to + LIMB_BYTES + 4);
+  vstore2((char2)(x.s0, z.s0), 0, to + 2 * LIMB_BYTES);
+  vstore2((char2)(y.s0, w.s0), 0, to + 2 * LIMB_BYTES + 4);
 }
 
 // Where a tile's weights begin.
@@ -111,9 +131,9 @@ struct Tile {
   __global const uint4 *scales;
 };
 
-struct Tile find_tile(__global const uchar *w, ulong scales, uint tile) {
+struct Tile find_tile(__global const uchar *w, ulong begin, ulong scales, uint tile) {
   struct Tile found;
-  found.quants = (__global const uint4 *)w + (ulong)tile * STEPS * 64;
+  found.quants = (__global const uint4 *)(w + begin) + (ulong)tile * STEPS * 64;
   found.scales = (__global const uint4 *)(w + scales) + (ulong)tile * STEPS * 8;
   return found;
 }
@@ -121,32 +141,60 @@ struct Tile find_tile(__global const uchar *w, ulong scales, uint tile) {
 // Item `item` of a work-group: GATED, the tiles of the first and the second matrix by turns.
 #if GATED
 #define FIND_TILE(item)                                                             \
-  find_tile((item) % 2 == 0 ? w0 : w1, (item) % 2 == 0 ? scales0 : scales1,         \
+  find_tile((item) % 2 == 0 ? w0 : w1, (item) % 2 == 0 ? w0_begin : w1_begin,       \
+            (item) % 2 == 0 ? scales0 : scales1,                                      \
             get_group_id(0) + (item) / 2 * get_num_groups(0))
 #else
 #define TILE_OF(item) (get_group_id(0) + (item) * get_num_groups(0))
 #define FIND_TILE(item)                                                             \
-  (TILE_OF(item) < tiles0            ? find_tile(w0, scales0, TILE_OF(item))        \
-   : TILE_OF(item) < tiles0 + tiles1 ? find_tile(w1, scales1, TILE_OF(item) - tiles0) \
-                                     : find_tile(w2, scales2, TILE_OF(item) - tiles0 - tiles1))
+  (TILE_OF(item) < tiles0 ? find_tile(w0, w0_begin, scales0, TILE_OF(item))         \
+   : TILE_OF(item) < tiles0 + tiles1                                                \
+       ? find_tile(w1, w1_begin, scales1, TILE_OF(item) - tiles0)                   \
+       : find_tile(w2, w2_begin, scales2, TILE_OF(item) - tiles0 - tiles1))
 #endif
+
+#if KV_BYTES == 2
+#define KV_ELEMENT half
+#define STORE_KV(value, index, to) vstore_half_rte(value, index, to)
+#elif KV_BYTES == 4
+#define KV_ELEMENT float
+#define STORE_KV(value, index, to) (to)[index] = (value)
+#endif
+// As the cache has it (attention.cl).
+#define KV_BLOCK 32
 
 __kernel __attribute__((reqd_work_group_size(WARPS * LANES, 1, 1)))
 void product_one(__global const float *x, ulong x_begin, uint x_stride,
-                 __global const uchar *w0, ulong scales0, __global float *y0, ulong y0_begin,
-                 uint n0,
-                 __global const uchar *w1, ulong scales1, __global float *y1, ulong y1_begin,
-                 uint n1,
-                 __global const uchar *w2, ulong scales2, __global float *y2, ulong y2_begin,
-                 uint n2,
+                 __global const uchar *w0, ulong w0_begin, ulong scales0,
+                 __global float *y0, ulong y0_begin, uint n0,
+                 __global const uchar *w1, ulong w1_begin, ulong scales1,
+                 __global float *y1, ulong y1_begin, uint n1,
+                 __global const uchar *w2, ulong w2_begin, ulong scales2,
+                 __global float *y2, ulong y2_begin, uint n2,
                  uint4 y_strides,
                  __global const float *add, ulong add_begin, uint add_stride, int has_add,
-                 __global const float *gain, float eps, int has_gain, uint k, uint m,
-                 int aligned) {
+                 __global const float *gain, ulong gain_begin, float eps, int has_gain, uint k,
+                 uint m, int aligned
+#if KV_BYTES
+                 , __global const float *table, ulong table_begin,
+                 __global KV_ELEMENT *kv, ulong k_first, ulong head_step, ulong v_offset,
+                 __global const int *batch, ulong place, uint head_dim, uint rope_dim
+#endif
+                 ) {
   __local char limbs[LIMBS * LIMB_BYTES] __attribute__((aligned(16)));
   __local float input_scales[STEPS];
   __local float squares[WARPS];
   __local float partial[2][WARPS][TILE];
+#if TOGETHER
+  y0 = y1 = y2 = (__global float *)x;
+  add = x;
+  w1 = w2 = w0;
+  gain = (__global const float *)w0;
+#if KV_BYTES
+  table = x;
+  batch = (__global const int *)x;
+#endif
+#endif
   const uint lid = get_local_id(0);
   const uint lane = lid % LANES;
   const uint warp = lid / LANES;
@@ -162,6 +210,16 @@ void product_one(__global const float *x, ulong x_begin, uint x_stride,
   const uint items = (all_tiles - get_group_id(0) + get_num_groups(0) - 1) / get_num_groups(0);
 #endif
 
+  x += x_begin + warp * STEP + lane * 4;
+  float4 inputs[ROUNDS];
+#pragma unroll
+  for (int i = 0; i < ROUNDS; ++i) inputs[i] = load_inputs(x + i * (WARPS * STEP));
+#if GAIN
+  gain += gain_begin + warp * STEP + lane * 4;
+  float4 gains[ROUNDS];
+#pragma unroll
+  for (int i = 0; i < ROUNDS; ++i) gains[i] = load_inputs(gain + i * (WARPS * STEP));
+#endif
   uint4 upper[AHEAD];
   uint4 lower[AHEAD];
   uint4 factors[AHEAD];
@@ -183,39 +241,72 @@ void product_one(__global const float *x, ulong x_begin, uint x_stride,
 #pragma unroll
   for (int slot = 0; slot < AHEAD; ++slot) { LOAD(slot) }
 
-  const float sum = make_limbs(x + x_begin, aligned, gain, has_gain, limbs, input_scales);
+  float sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < ROUNDS; ++i) {
+    float4 v = inputs[i];
+#if GAIN
+    sum += (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
+    v *= gains[i];
+#endif
+    make_limbs(v, i * WARPS + warp, limbs, input_scales);
+  }
+#if GAIN
+  sum = sum_of_lanes(sum);
   if (lane == 0) squares[warp] = sum;
+#endif
   asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+  // Columns from LIMBS on are of no interest: any will do.
   __local const char *column = limbs + min(row, (uint)(LIMBS - 1)) * LIMB_BYTES + quarter * 32;
 
+  // With numbers that the compiler does not know, `& nibbles ^ signs` is one instruction; m is 1.
+  const uint nibbles = HIGH_NIBBLES + (m - 1);
+  const uint signs = SIGNS + (m - 1);
   float norm = 1.0f;
   float gate = 0.0f;
   int slot = 0;
   for (uint item = 0; item < items; ++item) {
     float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+#if GATED
+    const uint output = (get_group_id(0) + item / 2 * get_num_groups(0)) * TILE + lane % TILE;
+#else
+    const uint output = TILE_OF(item) * TILE + lane % TILE;
+#endif
+    float residual = 0.0f;
+    if (has_add && warp == 0) residual = add[add_begin + output];
+#if KV_BYTES
+    // Where the output is in its head, and the angle there: cosine and sine.
+    const uint matrix = output < n0 ? 0 : output < n0 + n1 ? 1 : 2;
+    const uint in_matrix = output - (matrix == 0 ? 0 : matrix == 1 ? n0 : n0 + n1);
+    const uint dim = in_matrix % head_dim;
+    float2 angle = (float2)(1.0f, 0.0f);
+    uint cell = 0;
+    if (warp == 0 && matrix < 2 && dim < rope_dim) angle = vload2(dim / 2, table + table_begin);
+    if (warp == 0) cell = batch[place];
+#endif
     for (uint first = warp; first < STEPS; first += WARPS * AHEAD) {
 #pragma unroll
       for (int ahead = 0; ahead < AHEAD; ++ahead) {
         const uint step = first + ahead * WARPS;
-        if (STEPS % (WARPS * AHEAD) != 0 && step >= STEPS) break;
-        uint4 x_first = *(__local const uint4 *)(column + step * STEP);
-        uint4 x_second = *(__local const uint4 *)(column + step * STEP + 16);
-        if (row >= LIMBS) x_first = x_second = (uint4)0u;
+        const uint4 x_first = *(__local const uint4 *)(column + step * STEP);
+        const uint4 x_second = *(__local const uint4 *)(column + step * STEP + 16);
         const float scale = input_scales[step];
-        const uint4 a = upper[ahead];
-        const uint4 b = lower[ahead];
         const uint4 f = factors[ahead];
-        LOAD(ahead)
+        const uint4 a_even = ((upper[ahead] << 4u) & nibbles) ^ signs;
+        const uint4 b_even = ((lower[ahead] << 4u) & nibbles) ^ signs;
+        const uint4 a_odd = (upper[ahead] & nibbles) ^ signs;
+        const uint4 b_odd = (lower[ahead] & nibbles) ^ signs;
         const float4 f_upper =
             (float4)(low_half(f.x), high_half(f.x), low_half(f.y), high_half(f.y));
         const float4 f_lower =
             (float4)(low_half(f.z), high_half(f.z), low_half(f.w), high_half(f.w));
+        // What was there is used up: nothing has to be moved away.
+        LOAD(ahead)
         float parts[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #define BLOCK(c, even, odd)                                                                   \
   {                                                                                           \
-    int p[4] = {BIAS_BITS, BIAS_BITS, BIAS_BITS, BIAS_BITS};                                  \
-    multiply(p, ((a.c << 4) & HIGH_NIBBLES) ^ SIGNS, ((b.c << 4) & HIGH_NIBBLES) ^ SIGNS,     \
-             (a.c & HIGH_NIBBLES) ^ SIGNS, (b.c & HIGH_NIBBLES) ^ SIGNS, even, odd);          \
+    int p[4];                                                                                 \
+    multiply(p, a_even.c, b_even.c, a_odd.c, b_odd.c, even, odd);                             \
     parts[0] = fma(f_upper.c, as_float(p[0]) - BIAS, parts[0]);                               \
     parts[1] = fma(f_upper.c, as_float(p[1]) - BIAS, parts[1]);                               \
     parts[2] = fma(f_lower.c, as_float(p[2]) - BIAS, parts[2]);                               \
@@ -240,33 +331,48 @@ void product_one(__global const float *x, ulong x_begin, uint x_stride,
       partial[slot][warp][row + 8] = second_row + second_low;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (lid < TILE) {
-      if (item == 0 && has_gain) {
-        float total = 0.0f;
-        for (int w = 0; w < WARPS; ++w) total += squares[w];
+    if (warp == 0) {
+#if GAIN
+      if (item == 0) {
+        const float total = sum_of_lanes(lane < WARPS ? squares[lane] : 0.0f);
         norm = 1.0f / sqrt(total / (float)INPUTS + eps);
       }
+#endif
+      // Each half of the lanes adds half of the warps.
       float value = 0.0f;
-      for (int w = 0; w < WARPS; ++w) value += partial[slot][w][lid];
+      for (uint w = lane / TILE; w < WARPS; w += 2) value += partial[slot][w][lane % TILE];
+      value += as_float(exchange(as_uint(value), TILE));
       value *= 0.0625f * norm;
 #if GATED
       if (item % 2 == 0) {
         gate = value;
-      } else {
-        const uint output = (get_group_id(0) + item / 2 * get_num_groups(0)) * TILE + lid;
-        value *= silu(gate);
-        if (has_add) value += add[add_begin + output];
+      } else if (lane < TILE) {
+        y0[y0_begin + output] = value * silu(gate) + residual;
+      }
+#elif KV_BYTES
+      const float other = as_float(exchange(as_uint(value), 1));
+      value = value * angle.x + (dim % 2 == 0 ? -other : other) * angle.y;
+      const ulong block = cell / KV_BLOCK;
+      const uint slot_of_key = cell % KV_BLOCK;
+      const ulong head_begin = k_first + in_matrix / head_dim * head_step;
+      if (lane < TILE && matrix == 0) {
         y0[y0_begin + output] = value;
+      } else if (lane < TILE && matrix == 1) {
+        STORE_KV(value, head_begin + (block * head_dim + dim) * KV_BLOCK + slot_of_key, kv);
+      } else if (lane < TILE) {
+        STORE_KV(value, head_begin + v_offset + (block * KV_BLOCK + slot_of_key) * head_dim + dim,
+                 kv);
       }
 #else
-      uint output = TILE_OF(item) * TILE + lid;
-      if (has_add) value += add[add_begin + output];
-      if (output < n0) {
-        y0[y0_begin + output] = value;
-      } else if (output < n0 + n1) {
-        y1[y1_begin + output - n0] = value;
-      } else {
-        y2[y2_begin + output - n0 - n1] = value;
+      if (lane < TILE) {
+        value += residual;
+        if (output < n0) {
+          y0[y0_begin + output] = value;
+        } else if (output < n0 + n1) {
+          y1[y1_begin + output - n0] = value;
+        } else {
+          y2[y2_begin + output - n0 - n1] = value;
+        }
       }
 #endif
     }

@@ -6,6 +6,9 @@
 // Sums of a column are kept apart until the end, so that the bytes' products are added without
 // loss, 32 at a time as integers and then as floats with the weights' scales.
 //
+// The limbs lie `limbs_begin` bytes behind the scales. TOGETHER as in product_few.cl, with outputs
+// where the scales are.
+//
 // EMULATE: the same arithmetic without matrix units, through local memory, for tests.
 //
 // Local size: WARPS * 32. Global size: groups of WARPS tiles over all matrices, times that.
@@ -39,14 +42,15 @@ int dot_bytes(uint a, uint b) {
   return x.x * y.x + x.y * y.y + x.z * y.z + x.w * y.w;
 }
 
-// What mma.m16n8k32 does: lane l holds rows l / 4 and l / 4 + 8 of the first matrix, column l / 4 of
-// the second, and columns 2 (l % 4) and 2 (l % 4) + 1 of the sums.
+// What mma.m16n8k32 does, with sums that begin as BIAS_BITS: lane l holds rows l / 4 and l / 4 + 8 of
+// the first matrix, column l / 4 of the second, and columns 2 (l % 4) and 2 (l % 4) + 1 of the sums.
 #define MULTIPLY(sums, a0, a1, a2, a3, b0, b1)                                          \
   {                                                                                     \
     barrier(CLK_LOCAL_MEM_FENCE);                                                       \
     firsts[lid] = (uint4)(a0, a1, a2, a3);                                              \
     seconds[lid] = (uint2)(b0, b1);                                                     \
     barrier(CLK_LOCAL_MEM_FENCE);                                                       \
+    sums[0] = sums[1] = sums[2] = sums[3] = BIAS_BITS;                                  \
     for (uint i = 0; i < 4; ++i) {                                                      \
       const uint4 first = firsts[warp * LANES + row * 4 + i];                           \
       const uint2 left = seconds[warp * LANES + (2 * quarter) * 4 + i];                 \
@@ -79,19 +83,19 @@ float2 halves(uint word) {
 #define MULTIPLY(sums, a0, a1, a2, a3, b0, b1)                                             \
   asm volatile(                                                                            \
       "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "                                   \
-      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                              \
-      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])                         \
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"                          \
+      : "=r"(sums[0]), "=r"(sums[1]), "=r"(sums[2]), "=r"(sums[3])                         \
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "r"(BIAS_BITS));
 #endif
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void product_rows(__global const float *scales, ulong limbs_begin,
-                  __global const uchar *w0, ulong scales0, __global float *y0, ulong y0_begin,
-                  uint n0,
-                  __global const uchar *w1, ulong scales1, __global float *y1, ulong y1_begin,
-                  uint n1,
-                  __global const uchar *w2, ulong scales2, __global float *y2, ulong y2_begin,
-                  uint n2,
+void product_rows(__global const float *scales, ulong scales_begin, ulong limbs_begin,
+                  __global const uchar *w0, ulong w0_begin, ulong scales0,
+                  __global float *y0, ulong y0_begin, uint n0,
+                  __global const uchar *w1, ulong w1_begin, ulong scales1,
+                  __global float *y1, ulong y1_begin, uint n1,
+                  __global const uchar *w2, ulong w2_begin, ulong scales2,
+                  __global float *y2, ulong y2_begin, uint n2,
                   uint4 y_strides,
                   __global const float *add, ulong add_begin, uint add_stride, int has_add,
                   uint m) {
@@ -101,6 +105,12 @@ void product_rows(__global const float *scales, ulong limbs_begin,
   __local uint4 firsts[GROUP];
   __local uint2 seconds[GROUP];
 #endif
+#if TOGETHER
+  y0 = y1 = y2 = (__global float *)scales;
+  add = scales;
+  w1 = w2 = w0;
+#endif
+  scales += scales_begin;
   const uint lid = get_local_id(0);
   const uint lane = lid % LANES;
   const uint warp = lid / LANES;
@@ -113,20 +123,20 @@ void product_rows(__global const float *scales, ulong limbs_begin,
   // The last group may have fewer: its warps that are left repeat the last tile.
   const uint mine = get_group_id(0) * WARPS + warp;
   uint tile = min(mine, tiles - 1);
-  __global const uchar *weights = w0;
-  ulong weight_scales = scales0;
+  __global const uchar *weights = w0 + w0_begin;
+  __global const uchar *weight_scales = w0 + scales0;
   if (tile >= tiles0 + tiles1) {
     tile -= tiles0 + tiles1;
-    weights = w2;
-    weight_scales = scales2;
+    weights = w2 + w2_begin;
+    weight_scales = w2 + scales2;
   } else if (tile >= tiles0) {
     tile -= tiles0;
-    weights = w1;
-    weight_scales = scales1;
+    weights = w1 + w1_begin;
+    weight_scales = w1 + scales1;
   }
   __global const uint4 *quants = (__global const uint4 *)weights + (ulong)tile * STEPS * 64 + lane;
   __global const uint4 *factors =
-      (__global const uint4 *)(weights + weight_scales) + (ulong)tile * STEPS * 8 + row;
+      (__global const uint4 *)weight_scales + (ulong)tile * STEPS * 8 + row;
   __global const uint4 *limbs = (__global const uint4 *)((__global const char *)scales + limbs_begin);
 
   float sums[COLUMN_TILES][4];
@@ -158,7 +168,7 @@ void product_rows(__global const float *scales, ulong limbs_begin,
       const uint4 x_second = column[1];
 #define BLOCK(c, even, odd)                                                                    \
   {                                                                                            \
-    int p[4] = {BIAS_BITS, BIAS_BITS, BIAS_BITS, BIAS_BITS};                                   \
+    int p[4];                                                                                  \
     MULTIPLY(p, ((a.c << 4) & HIGH_NIBBLES) ^ SIGNS, ((b.c << 4) & HIGH_NIBBLES) ^ SIGNS,      \
              (a.c & HIGH_NIBBLES) ^ SIGNS, (b.c & HIGH_NIBBLES) ^ SIGNS, even, odd)            \
     sums[t][0] = fma(f_upper.c, as_float(p[0]) - BIAS, sums[t][0]);                            \

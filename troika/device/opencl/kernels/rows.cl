@@ -1,7 +1,7 @@
 // Operators that treat each row alone: norm, RoPE, KV write, SiLU * up, sums, gathers.
 //
-// The batch (batch_data.h) is one array of integers. Where a kernel has `items`, that is how many
-// work-items of the first dimension do something.
+// The batch (batch_data.h) is one array of integers; `places`, `wanted`: where its parts begin in the
+// buffer. Where a kernel has `items`, that is how many work-items of the first dimension do something.
 
 #define KV_BLOCK 32
 
@@ -120,7 +120,7 @@ __kernel void kv_write(__global const float *k, ulong k_begin, uint k_stride,
                        __global const float *v, ulong v_begin, uint v_stride,
                        __global const float *table, ulong table_begin, uint table_stride,
                        __global KV_ELEMENT *kv, ulong k_first, ulong head_step, ulong v_offset,
-                       __global const int *batch, uint places,
+                       __global const int *batch, ulong places,
                        uint n_heads, uint head_dim, uint rope_dim, int halves,
                        __global const float *q, ulong q_begin, uint q_stride,
                        __global float *rotated_q, ulong rotated_begin, uint rotated_stride,
@@ -185,7 +185,7 @@ __kernel void copy_columns(__global const float *x, ulong x_begin, uint x_stride
 
 __kernel void gather_rows(__global const float *x, ulong x_begin, uint x_stride,
                           __global float *y, ulong y_begin, uint y_stride,
-                          __global const int *batch, uint wanted, uint items) {
+                          __global const int *batch, ulong wanted, uint items) {
   if (get_global_id(0) >= items) return;
   const ulong row = get_global_id(1);
   const uint i = get_global_id(0);
