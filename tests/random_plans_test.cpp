@@ -245,6 +245,7 @@ std::vector<Case> cases() {
   for (const char* model : kModels) {
     all.push_back({model, "cpu@0,cpu@0-1", plan_count(22)});
     all.push_back({model, "cpu@0,systolic@0", plan_count(22)});
+    all.push_back({model, "cpu@0,systolic@0,cpu@0-1", plan_count(8)});
     // Compiling takes most of the time.
     all.push_back({model, "cpu@0,openvino@0", 4});
     all.push_back({model, "cpu@0,openvino@0,systolic@0", 2});
