@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "troika/device/cpu/cpu_device.h"
+#include "troika/device/testing/forwarding_device.h"
 #include "troika/model/testing/tiny_model.h"
 
 namespace troika::runtime {
@@ -25,43 +26,33 @@ constexpr int64_t kMaxLogitRows = 8;
 constexpr int64_t kBlocks = 6;  // of 32 tokens: fewer than two full contexts
 
 // A `cpu` device that fails when told to, by error or in the middle of a pass.
-class Fragile final : public device::Device {
+class Fragile final : public device::testing::ForwardingDevice {
  public:
-  explicit Fragile(const std::string& name) {
-    device::cpu::CpuOptions options;
-    options.name = name;
-    options.threads = 2;
-    inner_ = std::move(*device::cpu::open(options));
-  }
+  explicit Fragile(const std::string& name) : ForwardingDevice(open_cpu(name)) {}
   // Refuses every submission from the `after`-th one on.
   void refuse(int after) { left_ = after; }
 
-  const device::DeviceInfo& info() const override { return inner_->info(); }
   bool supports(const graph::Graph& graph, graph::OpId op) const override {
-    return supported && inner_->supports(graph, op);
-  }
-  Result<std::unique_ptr<device::Kernel>> compile(const device::Program& program) override {
-    return inner_->compile(program);
+    return supported && ForwardingDevice::supports(graph, op);
   }
   Result<device::Fence> submit(const device::Kernel& kernel, const device::Bindings& bindings,
                                std::span<const device::Fence> waits,
                                const device::SubmitOptions& options) override {
     if (left_ == 0) return make_error(ErrorCode::kDeviceFailed, "fell out");
     if (left_ > 0) --left_;
-    return inner_->submit(kernel, bindings, waits, options);
+    return ForwardingDevice::submit(kernel, bindings, waits, options);
   }
-  device::TaskTimes times(const device::Fence& fence) const override {
-    return inner_->times(fence);
-  }
-  device::DeviceStats stats() const override { return inner_->stats(); }
-  void abandon(Error reason) override { inner_->abandon(std::move(reason)); }
-  bool lost() const override { return inner_->lost(); }
-  bool stuck() const override { return inner_->stuck(); }
 
   bool supported = true;
 
  private:
-  std::unique_ptr<device::Device> inner_;
+  static std::unique_ptr<device::Device> open_cpu(const std::string& name) {
+    device::cpu::CpuOptions options;
+    options.name = name;
+    options.threads = 2;
+    return *device::cpu::open(options);
+  }
+
   int left_ = -1;
 };
 

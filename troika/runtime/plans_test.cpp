@@ -9,6 +9,7 @@
 
 #include "tests/repository.h"
 #include "troika/device/cpu/cpu_device.h"
+#include "troika/device/testing/forwarding_device.h"
 #include "troika/runtime/executor.h"
 
 namespace troika::runtime {
@@ -22,38 +23,20 @@ using plan::Plan;
 constexpr int64_t kRows = 64;
 
 // A `cpu` device of which other facts are told.
-class Disguised final : public device::Device {
+class Disguised final : public device::testing::ForwardingDevice {
  public:
-  explicit Disguised(const std::string& name) {
-    device::cpu::CpuOptions options;
-    options.name = name;
-    inner_ = std::move(*device::cpu::open(options));
-    facts = inner_->info();
-  }
+  explicit Disguised(const std::string& name)
+      : ForwardingDevice(open_cpu(name)), facts(ForwardingDevice::info()) {}
   device::DeviceInfo facts;
 
   const device::DeviceInfo& info() const override { return facts; }
-  bool supports(const graph::Graph& graph, graph::OpId op) const override {
-    return inner_->supports(graph, op);
-  }
-  Result<std::unique_ptr<device::Kernel>> compile(const device::Program& program) override {
-    return inner_->compile(program);
-  }
-  Result<device::Fence> submit(const device::Kernel& kernel, const device::Bindings& bindings,
-                               std::span<const device::Fence> waits,
-                               const device::SubmitOptions& options) override {
-    return inner_->submit(kernel, bindings, waits, options);
-  }
-  device::TaskTimes times(const device::Fence& fence) const override {
-    return inner_->times(fence);
-  }
-  device::DeviceStats stats() const override { return inner_->stats(); }
-  void abandon(Error reason) override { inner_->abandon(std::move(reason)); }
-  bool lost() const override { return inner_->lost(); }
-  bool stuck() const override { return inner_->stuck(); }
 
  private:
-  std::unique_ptr<device::Device> inner_;
+  static std::unique_ptr<device::Device> open_cpu(const std::string& name) {
+    device::cpu::CpuOptions options;
+    options.name = name;
+    return *device::cpu::open(options);
+  }
 };
 
 struct Outcome {

@@ -6,6 +6,7 @@
 #include <future>
 
 #include "troika/device/cpu/cpu_device.h"
+#include "troika/device/testing/forwarding_device.h"
 #include "troika/device/work_queue.h"
 #include "troika/model/testing/tiny_model.h"
 
@@ -77,16 +78,16 @@ TEST(Rates, ADeviceThatComesBackLateFindsItsMemoryStillThere) {
 }
 
 // `cpu` with what it cannot compute.
-class PartialDevice final : public device::Device {
+class PartialDevice final : public device::testing::ForwardingDevice {
  public:
   PartialDevice(std::string name, graph::OpKind lacks)
-      : inner_(open_cpu()), lacks_(lacks), info_(inner_->info()) {
+      : ForwardingDevice(open_cpu()), lacks_(lacks), info_(ForwardingDevice::info()) {
     info_.name = std::move(name);
   }
 
   const device::DeviceInfo& info() const override { return info_; }
   bool supports(const graph::Graph& graph, graph::OpId op) const override {
-    return graph.op(op).kind != lacks_ && inner_->supports(graph, op);
+    return graph.op(op).kind != lacks_ && ForwardingDevice::supports(graph, op);
   }
   Result<std::unique_ptr<device::Kernel>> compile(const device::Program& program) override {
     for (const graph::OpId op : program.ops) {
@@ -95,20 +96,8 @@ class PartialDevice final : public device::Device {
                           graph::to_string(lacks_));
       }
     }
-    return inner_->compile(program);
+    return ForwardingDevice::compile(program);
   }
-  Result<device::Fence> submit(const device::Kernel& kernel, const device::Bindings& bindings,
-                               std::span<const device::Fence> waits,
-                               const device::SubmitOptions& options) override {
-    return inner_->submit(kernel, bindings, waits, options);
-  }
-  device::TaskTimes times(const device::Fence& fence) const override {
-    return inner_->times(fence);
-  }
-  device::DeviceStats stats() const override { return inner_->stats(); }
-  void abandon(Error reason) override { inner_->abandon(std::move(reason)); }
-  bool lost() const override { return inner_->lost(); }
-  bool stuck() const override { return inner_->stuck(); }
 
  private:
   static std::unique_ptr<device::Device> open_cpu() {
@@ -117,7 +106,6 @@ class PartialDevice final : public device::Device {
     return *device::cpu::open(options);
   }
 
-  std::unique_ptr<device::Device> inner_;
   graph::OpKind lacks_;
   device::DeviceInfo info_;
 };
