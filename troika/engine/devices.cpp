@@ -12,7 +12,9 @@
 namespace troika::engine {
 namespace {
 
-std::string names(const std::vector<std::unique_ptr<device::Device>>& devices) {
+using Devices = std::vector<std::unique_ptr<device::Device>>;
+
+std::string names(const Devices& devices) {
   std::string text;
   for (const auto& device : devices) text += (text.empty() ? "" : ", ") + device->info().name;
   return text;
@@ -61,6 +63,23 @@ device::OpenOptions open_options(const EngineOptions& options) {
   return open;
 }
 
+// Of what was set and does not hold for the devices as they are.
+void warn_of_settings(const EngineOptions& options, int asked_threads, const Devices& devices) {
+  std::string in_floats;
+  for (const auto& device : devices) {
+    if (device->info().int8_inputs) continue;
+    in_floats += (in_floats.empty() ? "" : ", ") + device->info().name;
+  }
+  if (options.int8_activations && !in_floats.empty()) {
+    options.warn("--activations int8 has no effect on " + in_floats +
+                 ", which takes floats: only devices that can take 8 bits do");
+  }
+  if (asked_threads > 0 && options.threads > asked_threads) {
+    options.warn(fmt::format("-t {}: the devices named use {} cores all the same", asked_threads,
+                             options.threads));
+  }
+}
+
 // Opens and checks one device; `cpu` is the reference and needs neither probe nor check.
 Result<std::unique_ptr<device::Device>> open_one(const Candidate& candidate,
                                                  const EngineOptions& options, const Clock& clock) {
@@ -101,21 +120,9 @@ Status Engine::State::open_devices() {
   for (const std::string& text : refused) {
     if (options.warn) options.warn(fmt::format("{}; going on with {}", text, names(devices)));
   }
-  std::string in_floats;
-  for (const auto& device : devices) {
-    if (device->info().int8_inputs) continue;
-    in_floats += (in_floats.empty() ? "" : ", ") + device->info().name;
-  }
-  if (options.int8_activations && !in_floats.empty() && options.warn) {
-    options.warn("--activations int8 has no effect on " + in_floats +
-                 ", which takes floats: only devices that can take 8 bits do");
-  }
   const int asked = std::exchange(options.threads, 0);
   for (const auto& device : devices) options.threads += device->info().threads;
-  if (asked > 0 && options.threads > asked && options.warn) {
-    options.warn(
-        fmt::format("-t {}: the devices named use {} cores all the same", asked, options.threads));
-  }
+  if (options.warn) warn_of_settings(options, asked, devices);
   return {};
 }
 
