@@ -2,14 +2,13 @@
 
 #include <map>
 #include <set>
-#include <span>
 
 #include "cli/default_model.h"
 #include "cli/pass_report.h"
 #include "cli/plan_page.h"
 #include "cli/text.h"
+#include "troika/base/write_file.h"
 #include "troika/model/model_shape.h"
-#include "troika/model/output_file.h"
 #include "troika/model/synth.h"
 #include "troika/model/weight_mix.h"
 
@@ -60,12 +59,6 @@ plan::Plan for_devices(plan::Plan plan, const soc::Soc& soc) {
     }
   }
   return plan;
-}
-
-Status write_file(const std::string& path, const std::string& text) {
-  ASSIGN_OR_RETURN(model::OutputFile file, model::OutputFile::create(path));
-  RETURN_IF_ERROR(file.write(std::as_bytes(std::span(text))));
-  return file.commit();
 }
 
 }  // namespace
@@ -129,7 +122,7 @@ Status ModelPlanFlags::run_here(Console& console, MachineRequest machine,
                                                : runtime::Sync::kBlocking;
   ASSIGN_OR_RETURN(const MachinePlan plan, plan_machine(machine, console));
   if (!output_.empty()) {
-    RETURN_IF_ERROR(write_file(output_, plan::to_json(plan.stored.plan)));
+    RETURN_IF_ERROR(write_file("the plan", output_, plan::to_json(plan.stored.plan)));
   }
   std::string devices;
   for (const profile::DeviceProfile& device : plan.cost->profile().devices) {
@@ -140,7 +133,7 @@ Status ModelPlanFlags::run_here(Console& console, MachineRequest machine,
                           false,          printable(plan.cost->profile().model.name),
                           strategy,       machine.planning.decode_depth,
                           *plan.cost,     plan.made};
-  if (!html_.empty()) RETURN_IF_ERROR(write_file(html_, plan_page(report)));
+  if (!html_.empty()) RETURN_IF_ERROR(write_file("the page", html_, plan_page(report)));
   Status printed = json ? print_json(console, report_json(report), 2)
                         : console.print(report_text(report, explain_));
   if (printed && !machine.engine.no_cache) {
@@ -181,12 +174,12 @@ Status ModelPlanFlags::run(Console& console, const cost::DescribedCost& cost,
   ASSIGN_OR_RETURN(const planner::ModelPlan plan,
                    planner::plan_model(graph, cost, strategy, request));
   if (!output_.empty()) {
-    RETURN_IF_ERROR(write_file(output_, plan::to_json(for_devices(plan.plan, cost.soc()))));
+    RETURN_IF_ERROR(write_file("the plan", output_, plan::to_json(for_devices(plan.plan, cost.soc()))));
   }
   const std::string name = model_.empty() ? shape_ + " " + type_ : model_;
   const PassReport report{cost.soc().name, cost.soc().stack, true, printable(name),
                           strategy.name,   prompt_,          cost, plan};
-  if (!html_.empty()) RETURN_IF_ERROR(write_file(html_, plan_page(report)));
+  if (!html_.empty()) RETURN_IF_ERROR(write_file("the page", html_, plan_page(report)));
   return json ? print_json(console, report_json(report), 2)
               : console.print(report_text(report, explain_));
 }

@@ -105,9 +105,6 @@ TEST_P(WrongHyperParameters, IsRefused) {
   EXPECT_THAT(hp.error().message, HasSubstr(GetParam().message));
 }
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 const Wrong kWrong[] = {
     {"Architecture", "general.architecture", std::string("mamba"), "supported: llama",
      ErrorCode::kUnsupported},
@@ -133,13 +130,13 @@ const Wrong kWrong[] = {
     {"NoRope", "rope.dimension_count", uint64_t{0}, "is 0"},
     {"RopeBeyondHead", "rope.dimension_count", uint64_t{18}, "is 18"},
     {"RopeBase0", "rope.freq_base", 0.0, "freq_base"},
-    {"RopeBaseInfinite", "rope.freq_base", kInfinity, "freq_base"},
-    {"EpsNaN", "attention.layer_norm_rms_epsilon", kNaN, "epsilon' is nan"},
+    {"RopeBaseInfinite", "rope.freq_base", std::numeric_limits<double>::infinity(), "freq_base"},
+    {"EpsNaN", "attention.layer_norm_rms_epsilon", std::numeric_limits<double>::quiet_NaN(), "epsilon' is nan"},
     {"Eps0", "attention.layer_norm_rms_epsilon", 0.0, "epsilon' is 0"},
     {"EpsNegative", "attention.layer_norm_rms_epsilon", -1e-5, "epsilon' is -1e-05"},
     {"EpsAsInteger", "attention.layer_norm_rms_epsilon", uint64_t{1}, "not a float"},
     {"Yarn", "rope.scaling.type", std::string("yarn"), "'yarn'", ErrorCode::kUnsupported},
-    {"ScaleNaN", "rope.scaling.factor", kNaN, "rope.scaling.factor"},
+    {"ScaleNaN", "rope.scaling.factor", std::numeric_limits<double>::quiet_NaN(), "rope.scaling.factor"},
     {"Experts", "expert_count", uint64_t{8}, "8 experts", ErrorCode::kUnsupported},
     {"AttentionScale", "attention.scale", 0.5, "attention.scale", ErrorCode::kUnsupported},
     {"NotCausal", "attention.causal", false, "causal", ErrorCode::kUnsupported},

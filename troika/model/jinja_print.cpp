@@ -14,15 +14,6 @@ tl::unexpected<Error> cannot_print(const Value& value) {
   return make_error(ErrorCode::kUnsupported, "a {} as text is not supported", kind_name(value));
 }
 
-Status check_depth(Heap& heap, size_t depth) {
-  RETURN_IF_ERROR(heap.spend(1));
-  if (depth > heap.limits().max_depth) {
-    return make_error(ErrorCode::kInvalidData, "a value nested deeper than {} levels is printed",
-                      heap.limits().max_depth);
-  }
-  return {};
-}
-
 // The builder's memory counts as the text goes in.
 Status charge(Heap& heap, size_t bytes) {
   RETURN_IF_ERROR(heap.spend_scan(bytes));
@@ -121,7 +112,7 @@ Status append_dict(Heap& heap, TextBuilder& out, const Dict& dict, size_t depth)
 }
 
 Status append_repr(Heap& heap, TextBuilder& out, const Value& value, size_t depth) {
-  RETURN_IF_ERROR(check_depth(heap, depth));
+  RETURN_IF_ERROR(heap.go_deeper(depth));
   RETURN_IF_ERROR(charge(heap, 8));
   switch (value.kind) {
     case ValueKind::kUndefined:
@@ -165,7 +156,7 @@ class JsonWriter {
 
  private:
   Status append(const Value& value, size_t depth) {
-    RETURN_IF_ERROR(check_depth(heap_, depth));
+    RETURN_IF_ERROR(heap_.go_deeper(depth));
     RETURN_IF_ERROR(charge(heap_, 8));
     switch (value.kind) {
       case ValueKind::kUndefined:

@@ -110,6 +110,15 @@ Status Heap::spend(size_t steps) {
   return {};
 }
 
+Status Heap::go_deeper(size_t depth) {
+  RETURN_IF_ERROR(spend(1));
+  if (depth > limits_.max_depth) {
+    return make_error(ErrorCode::kInvalidData, "a value nested deeper than {} levels",
+                      limits_.max_depth);
+  }
+  return {};
+}
+
 tl::unexpected<Error> Heap::reserve_failed() const {
   return make_error(ErrorCode::kInvalidData, "the template needs more than {} bytes of memory",
                     limits_.max_memory_bytes);
@@ -278,15 +287,6 @@ bool is_true(const Value& value) {
 
 namespace {
 
-Status check_depth(Heap& heap, size_t depth) {
-  RETURN_IF_ERROR(heap.spend(1));
-  if (depth > heap.limits().max_depth) {
-    return make_error(ErrorCode::kInvalidData, "a value nested deeper than {} levels",
-                      heap.limits().max_depth);
-  }
-  return {};
-}
-
 int compare_numbers(const Value& a, const Value& b) {
   if (a.is_integral() && b.is_integral()) {
     const int64_t x = a.as_integer();
@@ -306,7 +306,7 @@ bool unordered(const Value& a, const Value& b) {
 }  // namespace
 
 Result<bool> equal(Heap& heap, const Value& a, const Value& b, size_t depth) {
-  RETURN_IF_ERROR(check_depth(heap, depth));
+  RETURN_IF_ERROR(heap.go_deeper(depth));
   if (a.is_number() && b.is_number()) return !unordered(a, b) && compare_numbers(a, b) == 0;
   if (a.kind != b.kind) return false;
   switch (a.kind) {
@@ -356,7 +356,7 @@ Result<bool> equal(Heap& heap, const Value& a, const Value& b, size_t depth) {
 }
 
 Result<int> compare(Heap& heap, const Value& a, const Value& b, size_t depth) {
-  RETURN_IF_ERROR(check_depth(heap, depth));
+  RETURN_IF_ERROR(heap.go_deeper(depth));
   if (a.is(ValueKind::kUndefined)) return undefined_error(a);
   if (b.is(ValueKind::kUndefined)) return undefined_error(b);
   if (a.is_number() && b.is_number()) return compare_numbers(a, b);

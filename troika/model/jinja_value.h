@@ -152,6 +152,8 @@ class Heap {
   // Work in proportion to text: copying it, or looking at every character of it.
   Status spend_copy(size_t bytes) { return spend(bytes / 64); }
   Status spend_scan(size_t bytes) { return spend(bytes / 16); }
+  // A step into a value `depth` levels down; an error below the deepest that is allowed.
+  Status go_deeper(size_t depth);
   // Counts memory that the caller holds elsewhere.
   Status reserve(size_t bytes);
 

@@ -9,7 +9,7 @@ namespace troika::model {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 json shape() {
   for (const EmbeddedJson& entry : embedded_shapes()) {

@@ -45,10 +45,6 @@ uint32_t file_type(const WeightMix& mix) {
   return 0;
 }
 
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 void add_hyper_parameters(const ModelShape& shape, const WeightMix& mix, GgufWriter& out) {
   const auto u32 = [](int64_t value) { return static_cast<uint32_t>(value); };
   out.add_string("general.architecture", "llama");
@@ -131,7 +127,7 @@ Result<GgufWriter> layout(const SynthOptions& options, bool with_vocabulary) {
 // size 1 has size 1 at 1/sqrt(K).
 float weight_scale(const GgufWriter::Tensor& tensor, const ModelShape& shape) {
   const float keep = 1.0f / std::sqrt(static_cast<float>(tensor.cols));
-  if (ends_with(tensor.name, "attn_output.weight") || ends_with(tensor.name, "ffn_down.weight")) {
+  if (tensor.name.ends_with("attn_output.weight") || tensor.name.ends_with("ffn_down.weight")) {
     // So that all layers together add more than the embedding, and the next token depends on the
     // tokens before it rather than repeats the last.
     return 4 * keep / std::sqrt(2.0f * static_cast<float>(shape.n_layers));
@@ -186,7 +182,7 @@ class TensorWriter {
       return file_.write(std::as_bytes(std::span(factors)));
     }
     RandomWeights random(options_.seed, tensor.name);
-    if (ends_with(tensor.name, "norm.weight")) {
+    if (tensor.name.ends_with("norm.weight")) {
       std::vector<float> norm(static_cast<size_t>(tensor.cols));
       random.fill_norm(norm);
       return file_.write(std::as_bytes(std::span(norm)));

@@ -113,10 +113,10 @@ TEST_F(Synth, KnownBytes) {
 
 TEST_F(Synth, WeightsHaveTheScaleAskedFor) {
   for (const TensorType type : kTensorTypes) {
-    constexpr size_t kWeights = 32 * 4000;  // whole blocks of every type
-    std::vector<std::byte> row(static_cast<size_t>(row_bytes(type, kWeights)));
+    constexpr size_t kCount = 32 * 4000;  // whole blocks of every type
+    std::vector<std::byte> row(static_cast<size_t>(row_bytes(type, kCount)));
     RandomWeights(3, "w").fill(type, 0.02f, row);
-    std::vector<float> values(kWeights);
+    std::vector<float> values(kCount);
     dequantize_row(type, row.data(), values);
     double sum = 0;
     double squares = 0;
@@ -124,8 +124,8 @@ TEST_F(Synth, WeightsHaveTheScaleAskedFor) {
       sum += static_cast<double>(v);
       squares += static_cast<double>(v) * static_cast<double>(v);
     }
-    EXPECT_NEAR(std::sqrt(squares / kWeights), 0.02, 0.0004) << traits(type).name;
-    EXPECT_NEAR(sum / kWeights, 0, 0.0004) << traits(type).name;
+    EXPECT_NEAR(std::sqrt(squares / kCount), 0.02, 0.0004) << traits(type).name;
+    EXPECT_NEAR(sum / kCount, 0, 0.0004) << traits(type).name;
   }
 }
 

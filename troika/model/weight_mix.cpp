@@ -19,10 +19,6 @@ bool same_name(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 // "blk.12.attn_v.weight": 12; no layer: -1.
 int64_t layer_of(std::string_view name) {
   int64_t layer = -1;
@@ -43,7 +39,7 @@ bool is_better_layer(int64_t layer, int64_t n_layers) {
 TensorType WeightMix::type_of(std::string_view name, int64_t n_layers, bool tied) const {
   if (!better) return type;
   if (name == (tied ? "token_embd.weight" : "output.weight")) return *better;
-  const bool chosen = ends_with(name, "attn_v.weight") || ends_with(name, "ffn_down.weight");
+  const bool chosen = name.ends_with("attn_v.weight") || name.ends_with("ffn_down.weight");
   return chosen && is_better_layer(layer_of(name), n_layers) ? *better : type;
 }
 

@@ -122,9 +122,9 @@ class Sequence {
   std::vector<int32_t> block_table_;
 };
 
-using Param = std::tuple<const KernelTable*, KvType>;
+using AttentionParam = std::tuple<const KernelTable*, KvType>;
 
-class AttentionTest : public ::testing::TestWithParam<Param> {
+class AttentionTest : public ::testing::TestWithParam<AttentionParam> {
  protected:
   const KernelTable& table() const { return *std::get<0>(GetParam()); }
   KvType type() const { return std::get<1>(GetParam()); }
@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, AttentionTest,
                          ::testing::Combine(::testing::ValuesIn(available_kernels().begin(),
                                                                 available_kernels().end()),
                                             ::testing::Values(KvType::kF32, KvType::kF16)),
-                         [](const ::testing::TestParamInfo<Param>& p) {
+                         [](const ::testing::TestParamInfo<AttentionParam>& p) {
                            return std::string(std::get<0>(p.param)->name) +
                                   (std::get<1>(p.param) == KvType::kF32 ? "_F32" : "_F16");
                          });

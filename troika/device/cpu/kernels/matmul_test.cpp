@@ -55,9 +55,9 @@ struct Problem {
   std::vector<std::byte> stored;
 };
 
-using Param = std::tuple<const KernelTable*, TensorType>;
+using MatMulParam = std::tuple<const KernelTable*, TensorType>;
 
-class MatMulTest : public ::testing::TestWithParam<Param> {
+class MatMulTest : public ::testing::TestWithParam<MatMulParam> {
  protected:
   const KernelTable& table() const { return *std::get<0>(GetParam()); }
   TensorType type() const { return std::get<1>(GetParam()); }
@@ -229,7 +229,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, MatMulTest,
                          ::testing::Combine(::testing::ValuesIn(available_kernels().begin(),
                                                                 available_kernels().end()),
                                             ::testing::ValuesIn(kAllTypes)),
-                         [](const ::testing::TestParamInfo<Param>& p) {
+                         [](const ::testing::TestParamInfo<MatMulParam>& p) {
                            return std::string(std::get<0>(p.param)->name) + "_" +
                                   name_of(std::get<1>(p.param));
                          });
