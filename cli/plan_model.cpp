@@ -174,7 +174,8 @@ Status ModelPlanFlags::run(Console& console, const cost::DescribedCost& cost,
   ASSIGN_OR_RETURN(const planner::ModelPlan plan,
                    planner::plan_model(graph, cost, strategy, request));
   if (!output_.empty()) {
-    RETURN_IF_ERROR(write_file("the plan", output_, plan::to_json(for_devices(plan.plan, cost.soc()))));
+    RETURN_IF_ERROR(
+        write_file("the plan", output_, plan::to_json(for_devices(plan.plan, cost.soc()))));
   }
   const std::string name = model_.empty() ? shape_ + " " + type_ : model_;
   const PassReport report{cost.soc().name, cost.soc().stack, true, printable(name),
