@@ -37,6 +37,7 @@ bool same_stage(const CutStage& a, const CutStage& b, int32_t shift) {
          std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(),
                     [](const CutOp& x, const CutOp& y) {
                       return x.kind == y.kind && x.device == y.device && x.n == y.n && x.k == y.k &&
+                             x.n_begin == y.n_begin && x.k_begin == y.k_begin &&
                              x.width == y.width && x.heads == y.heads &&
                              x.head_width == y.head_width && x.weight_bits == y.weight_bits &&
                              x.input_stationary == y.input_stationary && x.delay_us == y.delay_us &&
@@ -381,7 +382,8 @@ double PassScheduler::State::switch_to(const CutInstance& instance, const CutOp&
   // The same product of another layer is another weight; layers have theirs in the same order.
   const auto cut_at = static_cast<size_t>(instance.position - instance.shift);
   const int64_t number = op.product - layout->ops[cut_at].front();
-  const Place next{path, (int64_t{instance.position} << 32) + number};
+  const Place next{path, (int64_t{instance.position} << 32) + number, op.n_begin, op.n, op.k_begin,
+                   op.k};
   const double us = switch_us(own, last_product[device], next);
   last_product[device] = next;
   return us;
@@ -543,7 +545,9 @@ std::vector<double> PassScheduler::weight_bytes() const {
   struct Slice {
     int32_t device = 0;
     int64_t number = 0;  // of the product in its stage
+    int64_t n_begin = 0;
     int64_t n = 0;
+    int64_t k_begin = 0;
     int64_t k = 0;
     auto operator<=>(const Slice&) const = default;
   };
@@ -558,7 +562,7 @@ std::vector<double> PassScheduler::weight_bytes() const {
     const OpId first = state.layout->ops[position - static_cast<size_t>(instance.shift)].front();
     for (const CutOp& op : instance.stage->ops) {
       if (op.kind != OpKind::kMatMul) continue;
-      const Slice slice{op.device, op.product - first, op.n, op.k};
+      const Slice slice{op.device, op.product - first, op.n_begin, op.n, op.k_begin, op.k};
       auto& slices = seen[position];
       if (std::find(slices.begin(), slices.end(), slice) != slices.end()) continue;
       slices.push_back(slice);
