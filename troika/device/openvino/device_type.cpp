@@ -28,7 +28,7 @@ Result<std::unique_ptr<Device>> open_requested(const OpenRequest& request) {
 }  // namespace
 
 extern const DeviceType kDeviceType;
-const DeviceType kDeviceType{"openvino", "an NPU through OpenVINO, or its CPU plug-in in place of one",
-                             open_requested};
+const DeviceType kDeviceType{
+    "openvino", "an NPU through OpenVINO, or its CPU plug-in in place of one", open_requested};
 
 }  // namespace troika::device::openvino
