@@ -77,6 +77,7 @@ class Editor {
     for (size_t g = 0; g < space_.groups().size(); ++g) edit_group(g);
     edit_pauses();
     if (strategy_.all_edits) {
+      move_all_shares();
       edit_stages();
       take_solved_stages();
       edit_chunks();
@@ -176,6 +177,56 @@ class Editor {
         }
       }
     }
+  }
+
+  // Of every product that both devices have a part of, at once.
+  void move_all_shares() {
+    const size_t devices = space_.infos().size();
+    for (size_t from = 0; from < devices; ++from) {
+      for (size_t to = 0; to < devices; ++to) {
+        if (from == to) continue;
+        for (const double step : kSteps) move_all(from, to, step / 2);
+      }
+    }
+  }
+
+  void move_all(size_t from, size_t to, double step) {
+    plan::RowsBucket edited = bucket_;
+    double rank = 0;
+    int moved = 0;
+    for (size_t g = 0; g < space_.groups().size(); ++g) {
+      if (space_.is_head(space_.groups()[g])) continue;
+      for (int32_t chunk = -1; chunk < chunks_; ++chunk) {
+        Choice choice = space_.choice(bucket_, g, chunk);
+        if (chunk >= 0 && !has_own(g, chunk)) continue;
+        const auto place = [&](size_t device) {
+          return std::find(choice.devices.begin(), choice.devices.end(), device) -
+                 choice.devices.begin();
+        };
+        const auto source = static_cast<size_t>(place(from));
+        const auto target = static_cast<size_t>(place(to));
+        if (source == choice.devices.size() || target == choice.devices.size()) continue;
+        double sum = 0;
+        for (const double share : choice.shares) sum += share;
+        const double part = std::min(step * sum, choice.shares[source]);
+        choice.shares[source] -= part;
+        choice.shares[target] += part;
+        if (choice.shares[source] < kLeastShare * sum) drop(choice, source);
+        space_.set_choice(edited, g, choice, chunk);
+        rank += critical_.while_idle(stage_of(g), from, to);
+        ++moved;
+      }
+    }
+    if (moved < 2) return;
+    add(rank, fmt::format("all: {:.1f} % from {} to {}", 100 * step, name(from), name(to)),
+        std::move(edited));
+  }
+
+  bool has_own(size_t group, int32_t chunk) const {
+    return std::any_of(
+        bucket_.placements.begin(), bucket_.placements.end(), [&](const plan::Placement& one) {
+          return one.chunk == chunk && one.stage == stage_of(group) && one.op == name_of(group);
+        });
   }
 
   static void drop(Choice& choice, size_t part) {
@@ -368,6 +419,7 @@ class Editor {
         with_sizes(std::move(split), fmt::format("chunk {} in two", largest));
       }
     }
+    cut_by_products();
     for (size_t c = 0; c + 1 < now.size(); ++c) {
       std::vector<int64_t> merged = now;
       merged[c] += merged[c + 1];
@@ -376,6 +428,25 @@ class Editor {
     }
     if (now.size() < 2) return;
     edit_order();
+  }
+
+  // As many equal chunks as there may be, by products: neither gains without the other.
+  void cut_by_products() {
+    if (strategy_.lags.empty()) return;
+    const int64_t quantum = std::max<int64_t>(1, strategy_.chunk_quantum);
+    const int64_t rows = space_.request().rows;
+    for (int64_t count = 2; count <= strategy_.most_chunks; ++count) {
+      const int64_t size = (rows + count * quantum - 1) / (count * quantum) * quantum;
+      if (size * (count - 1) >= rows) return;
+      plan::RowsBucket edited = bucket_;
+      std::erase_if(edited.placements, [&](const auto& one) { return one.chunk >= count; });
+      edited.chunks = {size};
+      edited.in_flight = 0;
+      edited.order.clear();
+      edited.order_rule = plan::OrderRule::kProducts;
+      edited.lag = strategy_.lags[strategy_.lags.size() / 2];
+      add(0, fmt::format("{} chunks by products", count), std::move(edited));
+    }
   }
 
   void edit_order() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "troika/planner/even_loads.h"
 #include "troika/planner/group_division.h"
 #include "troika/planner/layer_candidate.h"
 #include "troika/planner/product_time.h"
@@ -167,6 +168,9 @@ Result<std::vector<Candidate>> cut_candidates(const PassSpace& space, const Stra
   add(by_operators(space, outputs, rows));
   if (strategy.paired) add(whole_stages(space, strategy, plan::Cut::kPaired, rows));
   if (rows > 1) add(whole_stages(space, strategy, plan::Cut::kActivationCentric, rows));
+  for (Candidate& candidate : even_candidates(space, strategy, rows)) {
+    candidates.push_back(std::move(candidate));
+  }
   return candidates;
 }
 

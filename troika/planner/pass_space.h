@@ -55,6 +55,9 @@ class PassSpace {
   // What attention over so many rows of this pass takes in one layer; HUGE_VAL if the device cannot
   // have it.
   double attention_us(size_t device, int64_t rows) const;
+  // What is no product, attention included, takes in one layer of this pass; HUGE_VAL if the device
+  // cannot have it.
+  double other_us(size_t device) const { return other_us_[device]; }
   // Whether a device can be one's home.
   bool can_host(size_t device) const;
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "troika/plan/steps.h"
+
 namespace troika::planner {
 namespace {
 
@@ -11,6 +13,33 @@ namespace {
 constexpr size_t kTuned = 3;
 // The part of the budget that may be spent before tuning.
 constexpr double kFirstPart = 0.4;
+
+// With orders by products, those that every candidate is tried with, and how many candidates with
+// all of them.
+constexpr size_t kFirstOrders = 3;
+constexpr size_t kRefined = 8;
+
+struct Order {
+  plan::OrderRule rule = plan::OrderRule::kStages;
+  int64_t window = 0;
+  int32_t lag = 0;
+};
+
+// All that a strategy allows; by products, in the middle of its lags, comes first.
+std::vector<Order> orders_of(const Strategy& strategy) {
+  std::vector<Order> orders;
+  for (const int64_t window : strategy.windows) {
+    orders.push_back({plan::OrderRule::kStages, window, 0});
+    orders.push_back({plan::OrderRule::kWavefront, window, 0});
+    for (const int32_t lag : strategy.lags) {
+      orders.push_back({plan::OrderRule::kProducts, window, lag});
+    }
+  }
+  if (strategy.lags.empty()) return orders;
+  const auto first = orders.begin() + 2 + static_cast<std::ptrdiff_t>(strategy.lags.size() / 2);
+  std::rotate(orders.begin(), first, first + 1);
+  return orders;
+}
 
 struct Scored {
   Candidate candidate;
@@ -47,8 +76,9 @@ class Search {
       : space_(space),
         strategy_(strategy),
         evaluator_(evaluator),
-        first_part_(static_cast<int64_t>(
-            kFirstPart * static_cast<double>(space.request().budget.evaluations))) {}
+        first_part_(static_cast<int64_t>(kFirstPart *
+                                         static_cast<double>(space.request().budget.evaluations))),
+        orders_(orders_of(strategy)) {}
 
   Result<Schedules> run() {
     const int64_t rows = space_.request().rows;
@@ -63,8 +93,8 @@ class Search {
         RETURN_IF_ERROR(chunked(count, std::move(sizes)));
       }
     }
-    std::stable_sort(scored_.begin(), scored_.end(),
-                     [](const Scored& a, const Scored& b) { return a.score < b.score; });
+    refine();
+    sort();
     Schedules found;
     if (strategy_.tune) tune(found);
     for (Scored& one : scored_) {
@@ -96,33 +126,65 @@ class Search {
       candidate.name = fmt::format("{}, {} chunks", base.name, count);
       candidate.single = false;
       candidate.bucket.chunks = sizes;
-      for (const int64_t window : strategy_.windows) {
-        if (window >= count) continue;
-        candidate.bucket.in_flight = window;
-        candidate.bucket.lag = 0;
-        for (const plan::OrderRule rule : {plan::OrderRule::kStages, plan::OrderRule::kWavefront}) {
-          candidate.bucket.order_rule = rule;
-          consider(candidate);
-        }
-        candidate.bucket.order_rule = plan::OrderRule::kProducts;
-        for (const int32_t lag : strategy_.lags) {
-          candidate.bucket.lag = lag;
-          consider(candidate);
-        }
+      for (size_t i = 0; i < (strategy_.lags.empty() ? orders_.size() : kFirstOrders); ++i) {
+        try_order(candidate, orders_[i], count);
       }
     }
     return {};
   }
 
+  void try_order(Candidate candidate, const Order& order, int64_t chunks) {
+    if (order.window >= chunks) return;
+    candidate.bucket.order_rule = order.rule;
+    candidate.bucket.in_flight = order.window;
+    candidate.bucket.lag = order.lag;
+    consider(std::move(candidate));
+  }
+
+  // The orders that were not tried at first, of what has shown to be good.
+  void refine() {
+    if (strategy_.lags.empty()) return;
+    sort();
+    std::vector<Candidate> promising;
+    for (const Scored& one : scored_) {
+      if (promising.size() == kRefined || !std::isfinite(one.score)) break;
+      if (!one.candidate.bucket.chunks.empty()) promising.push_back(one.candidate);
+    }
+    for (const Candidate& candidate : promising) {
+      const int32_t chunks = plan::chunk_count(candidate.bucket, space_.request().rows);
+      for (size_t i = kFirstOrders; i < orders_.size(); ++i) {
+        if (evaluator_.evaluations() > first_part_) return;
+        try_order(candidate, orders_[i], chunks);
+      }
+    }
+  }
+
+  void sort() {
+    std::stable_sort(scored_.begin(), scored_.end(),
+                     [](const Scored& a, const Scored& b) { return a.score < b.score; });
+  }
+
+  // The best ones; of those that take the same, which are the same but for their names, one.
+  std::vector<size_t> starts_of_tuning() const {
+    std::vector<size_t> starts;
+    for (size_t i = 0; i < scored_.size() && starts.size() < kTuned; ++i) {
+      if (!std::isfinite(scored_[i].score)) break;
+      const bool same = !starts.empty() && scored_[i].score == scored_[starts.back()].score;
+      if (!same) starts.push_back(i);
+    }
+    return starts;
+  }
+
   void tune(Schedules& found) {
     std::vector<Scored> tuned;
-    const size_t count = std::min(kTuned, scored_.size());
+    const std::vector<size_t> starts = starts_of_tuning();
+    const size_t count = starts.size();
     double best = HUGE_VAL;
-    for (size_t i = 0; i < count; ++i) {
-      if (!std::isfinite(scored_[i].score)) break;
+    for (size_t n = 0; n < count; ++n) {
+      const size_t i = starts[n];
       ClimbLimits limits;
       const int64_t left = space_.request().budget.evaluations - evaluator_.evaluations();
-      limits.evaluations = left / static_cast<int64_t>(count - i);
+      limits.evaluations = left / static_cast<int64_t>(count - n);
       Climb climbed = climb(space_, strategy_, scored_[i].candidate.bucket, evaluator_, limits);
       if (climbed.steps.empty()) continue;
       if (climbed.score < best) {
@@ -136,14 +198,14 @@ class Search {
       tuned.push_back({std::move(candidate), climbed.score});
     }
     for (Scored& one : tuned) scored_.push_back(std::move(one));
-    std::stable_sort(scored_.begin(), scored_.end(),
-                     [](const Scored& a, const Scored& b) { return a.score < b.score; });
+    sort();
   }
 
   const PassSpace& space_;
   const Strategy& strategy_;
   PassEvaluator& evaluator_;
   int64_t first_part_;
+  std::vector<Order> orders_;
   std::vector<Scored> scored_;
 };
 

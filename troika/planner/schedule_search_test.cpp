@@ -140,8 +140,9 @@ void print_climb(uint32_t seed, double start_us, const Climb& climbed, double be
   }
 }
 
-// Within 2 % of the enumerated optimum, and mostly of what a search from all starts finds, which
-// also cuts products. TROIKA_CASES=16 for more cases; each is printed then.
+// Within 2 % of the enumerated optimum, and mostly within 5 % of what a search from all starts
+// finds, which also cuts products and starts with loads that are even. TROIKA_CASES=16 for more
+// cases; each is printed then.
 TEST(ScheduleSearch, HillClimbingLeadsOutOfABadPlan) {
   Strategy strategy = *strategy_from("troika");
   strategy.enough_gain = 0;  // edits are few, evaluations are not
@@ -167,7 +168,7 @@ TEST(ScheduleSearch, HillClimbingLeadsOutOfABadPlan) {
     EXPECT_GT(before, 2 * best_us);
     EXPECT_LE(climbed.edits, 50);
     EXPECT_LE(climbed.us, 1.02 * optimum_us) << "case " << seed;
-    within += climbed.us <= 1.02 * best_us ? 1 : 0;
+    within += climbed.us <= 1.05 * best_us ? 1 : 0;
     EXPECT_NEAR(evaluator.score(climbed.bucket), climbed.us, 1e-6);
     if (text != nullptr) print_climb(seed, before, climbed, best_us);
     // Each step was worth it.
