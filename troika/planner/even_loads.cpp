@@ -162,8 +162,8 @@ class EvenLoads {
       choices[group] =
           choice(even_shares(way.before_us, work_us_[way.divided]), plan::Cut::kWeightCentric);
       const Site& site = space_.sites()[space_.groups()[group].sites.front()];
-      candidates.push_back({"even but for " + site.name,
-                            space_.bucket(space_.home(), choices), false});
+      candidates.push_back(
+          {"even but for " + site.name, space_.bucket(space_.home(), choices), false});
     }
   }
 
