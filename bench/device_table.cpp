@@ -42,13 +42,13 @@ struct Subject {
 // `threads`: cores of each; 0: all.
 std::vector<Subject> open_all(int threads) {
   std::vector<Subject> subjects;
-  for (const device::DeviceType& type : device::device_types()) {
-    if (type.wraps) continue;  // nothing by itself
+  for (const device::DeviceType* const type : device::device_types()) {
+    if (type->wraps) continue;  // nothing by itself
     Subject subject;
-    subject.name = type.name;
+    subject.name = type->name;
     device::OpenOptions options;
     options.threads = threads;
-    auto opened = device::open_devices(type.name, options);
+    auto opened = device::open_devices(type->name, options);
     if (opened) {
       subject.device = std::move(opened->front());
     } else {

@@ -17,10 +17,10 @@ using device::ProbeReport;
 // What every other device is checked against: opening it runs no code but ours.
 constexpr std::string_view kReference = "cpu";
 
-ProbeReport try_here(const device::DeviceType& type, const DeviceSpec& spec,
-                     const std::vector<int>& cores, const ProberOptions& options) {
+ProbeReport try_here(const DeviceSpec& spec, const std::vector<int>& cores,
+                     const ProberOptions& options) {
   ProbeReport report;
-  auto device = type.open(spec, cores, options.open, system_clock());
+  auto device = device::open_device(spec, cores, options.open);
   report.opened = device.has_value();
   report.end = ProbeEnd::kRefused;
   if (!device) {
@@ -85,7 +85,7 @@ Result<std::vector<TriedDevice>> try_devices(std::string_view device_string,
     TriedDevice device;
     device.name = specs[i].text;
     if (type->name == kReference) {
-      device.report = try_here(*type, specs[i], cores[i], options);
+      device.report = try_here(specs[i], cores[i], options);
     } else {
       ASSIGN_OR_RETURN(device.report, try_in_child(specs[i], cores[i], options));
     }

@@ -40,10 +40,10 @@ class Devices final : public Verb {
         show(device);
       }
     } else {
-      for (const device::DeviceType& type : device::device_types()) {
-        if (type.wraps) continue;  // nothing by itself
+      for (const device::DeviceType* const type : device::device_types()) {
+        if (type->wraps) continue;  // nothing by itself
         // A kind that is not here is shown with the reason, and hides no other.
-        ASSIGN_OR_RETURN(const auto tried, try_devices(type.name, options));
+        ASSIGN_OR_RETURN(const auto tried, try_devices(type->name, options));
         show(tried.front());
       }
     }

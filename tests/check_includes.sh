@@ -24,13 +24,19 @@ may[troika/device/cpu]="${may[troika/device]} troika/device troika/device/cpu/ke
 may[troika/device/conformance]="${may[troika/device]} troika/device"
 may[troika/device/check]="${may[troika/device]} troika/device troika/device/conformance"
 may[troika/device/probe]="${may[troika/device/check]} troika/device/check"
-may[troika/device/systolic]="${may[troika/device/cpu]} troika/device/cpu"
-may[troika/device/openvino]="${may[troika/device/cpu]} troika/device/cpu"
+may[troika/device/paced]="${may[troika/device]} troika/device troika/soc"
+may[troika/device/systolic]="${may[troika/device/cpu]} troika/device/cpu ${may[troika/device/paced]} troika/device/paced"
 may[troika/device/opencl]="${may[troika/device]} troika/device"
 may[troika/device/faulty]="${may[troika/device]} troika/device"
-may[troika/device/paced]="${may[troika/device]} troika/device troika/soc"
-may[troika/device/registry]="${may[troika/device/systolic]} troika/device/systolic troika/device/openvino troika/device/opencl troika/device/faulty troika/device/paced"
-may[examples/custom_device]="${may[troika/device/systolic]}"
+may[troika/device/registry]="${may[troika/device]} troika/device"
+# Any other device of the list may compute with the cpu's kernels.
+devices=$(sed -n 's/^set(TROIKA_DEVICES \(.*\))$/\1/p' troika/device/CMakeLists.txt)
+for device in $devices custom; do
+  if [[ -z ${may[troika/device/$device]+named} ]]; then
+    may[troika/device/$device]="${may[troika/device/cpu]} troika/device/cpu"
+  fi
+done
+may[examples/custom_device]="${may[troika/device/custom]}"
 may[troika/profile]="troika/base troika/device troika/device/registry troika/device/cpu/kernels"
 may[troika/profile/measure]="${may[troika/device]} troika/device troika/profile/record"
 may[troika/plan]="${may[troika/device]} troika/device"

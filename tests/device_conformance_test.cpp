@@ -27,18 +27,18 @@ struct Subject {
 
 std::vector<Subject> subjects() {
   std::vector<Subject> all;
-  for (const DeviceType& type : device_types()) {
+  for (const DeviceType* const type : device_types()) {
     Subject subject;
-    subject.device = type.name;
-    subject.name = type.name;
-    if (type.name != "cpu") {
+    subject.device = type->name;
+    subject.name = type->name;
+    if (type->name != "cpu") {
       std::vector<std::string> instances = {""};
-      if (type.name == "openvino") instances = {":CPU", ":NPU"};
+      if (type->name == "openvino") instances = {":CPU", ":NPU"};
       // With a fault that never comes, and at a chip's own speed.
-      if (type.name == "faulty") instances = {":nan@1000000:cpu"};
-      if (type.name == "paced") instances = {":core-ultra-5-125h.gpu@1:cpu"};
+      if (type->name == "faulty") instances = {":nan@1000000:cpu"};
+      if (type->name == "paced") instances = {":core-ultra-5-125h.gpu@1:cpu"};
       for (const std::string& instance : instances) {
-        subject.device = std::string(type.name) + instance;
+        subject.device = std::string(type->name) + instance;
         subject.name = subject.device;
         std::replace_if(
             subject.name.begin(), subject.name.end(), [](char c) { return !std::isalnum(c); }, '_');

@@ -46,8 +46,8 @@ std::vector<Cells> table(const std::string& title) {
 
 std::vector<std::string> device_names() {
   std::vector<std::string> names;
-  for (const DeviceType& type : device_types()) {
-    if (!type.wraps) names.push_back(fmt::format("`{}`", type.name));
+  for (const DeviceType* const type : device_types()) {
+    if (!type->wraps) names.push_back(fmt::format("`{}`", type->name));
   }
   return names;
 }

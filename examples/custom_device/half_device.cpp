@@ -11,6 +11,7 @@
 #include "troika/device/cpu/aligned_floats.h"
 #include "troika/device/cpu/kernels/kernels.h"
 #include "troika/device/cpu/step.h"
+#include "troika/device/device_type.h"
 #include "troika/device/result_check.h"
 #include "troika/device/work_queue.h"
 #include "troika/model/quantize.h"
@@ -262,5 +263,12 @@ Result<std::unique_ptr<Device>> open(const HalfOptions& options, const Clock& cl
                       options.name, error.code().message());
   }
 }
+
+// How the registry knows it.
+extern const DeviceType kDeviceType;
+const DeviceType kDeviceType{"half", "products of FP16 inputs in plain C++",
+                             [](const OpenRequest& request) {
+                               return open({request.spec.text, request.spec.cores}, request.clock);
+                             }};
 
 }  // namespace troika::device::half

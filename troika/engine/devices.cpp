@@ -30,7 +30,7 @@ std::string put_aside(const std::string& name, std::string_view why) {
 bool is_known(const device::DeviceSpec& spec) {
   const auto types = device::device_types();
   return std::any_of(types.begin(), types.end(),
-                     [&](const device::DeviceType& type) { return type.name == spec.name; }) &&
+                     [&](const device::DeviceType* type) { return type->name == spec.name; }) &&
          std::all_of(spec.wrapped.begin(), spec.wrapped.end(), is_known);
 }
 

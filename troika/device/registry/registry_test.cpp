@@ -53,8 +53,7 @@ TEST(Registry, PacesDevicesToDescribedUnits) {
 
 TEST(Registry, SaysWhatItCannotOpen) {
   EXPECT_EQ(refused("abacus").code, ErrorCode::kNotFound);
-  EXPECT_THAT(refused("abacus").message,
-              HasSubstr("cpu, systolic, openvino, opencl, paced, faulty"));
+  EXPECT_THAT(refused("abacus").message, HasSubstr("cpu, systolic, openvino, opencl"));
   EXPECT_EQ(refused("faulty:nan@1:abacus").code, ErrorCode::kNotFound);
   EXPECT_EQ(refused("faulty").code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(refused("faulty:nan@1").message, HasSubstr("needs another one to wrap"));
