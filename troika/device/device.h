@@ -108,8 +108,6 @@ struct Program {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // How long its tasks have waited for other devices lately; kept by the queue that runs them.
-  mutable Duration usual_wait{};
 };
 
 struct Bindings {
