@@ -115,6 +115,9 @@ struct RowsBucket {
   std::optional<Prediction> predicted = {};
 };
 
+// What Plan::activations is: whether inputs of products are rounded to 8 bits where a device can.
+inline std::string_view activations_name(bool int8) { return int8 ? "int8" : "f32"; }
+
 struct Plan {
   uint64_t model_fingerprint = 0;
   std::vector<std::string> devices;  // device strings, as opened
