@@ -89,7 +89,7 @@ class WorkQueue {
   // How long a kernel's tasks have waited for other devices lately; only the worker's. A new kernel
   // where an old one was begins with its wait.
   std::unordered_map<const Kernel*, Duration> usual_waits_;
-  TimePoint last_end_{};    // of the task that was finished last
+  TimePoint last_end_{};  // of the task that was finished last
   DeviceStats stats_;
   uint64_t last_value_ = 0;
   bool running_ = false;  // the worker holds tasks

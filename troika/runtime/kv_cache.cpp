@@ -102,8 +102,8 @@ Result<int32_t> KvCache::own_copy(int32_t block) {
   const auto most = static_cast<size_t>(2 * layout_.n_blocks);
   if (copies_.size() >= most) {
     return make_error(ErrorCode::kContextFull,
-                      "{} blocks of the KV cache were copied since the last pass: compute one before "
-                      "more sequences share a beginning",
+                      "{} blocks of the KV cache were copied since the last pass: compute one "
+                      "before more sequences share a beginning",
                       copies_.size());
   }
   const int32_t copy = take_block(block);
