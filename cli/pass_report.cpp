@@ -39,7 +39,7 @@ std::string chunks_line(const plan::RowsBucket& bucket) {
   }
   return fmt::format("    chunks of {} rows, {} in flight, order {}\n", sizes,
                      bucket.in_flight == 0 ? "all" : fmt::format("{}", bucket.in_flight),
-                     to_string(bucket.order_rule));
+                     order_name(bucket));
 }
 
 std::string explained(const PassReport& report, const PassPlan& pass) {

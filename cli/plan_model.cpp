@@ -1,8 +1,5 @@
 #include "cli/plan_model.h"
 
-#include <map>
-#include <set>
-
 #include "cli/default_model.h"
 #include "cli/pass_report.h"
 #include "cli/plan_page.h"
@@ -11,6 +8,7 @@
 #include "troika/model/model_shape.h"
 #include "troika/model/synth.h"
 #include "troika/model/weight_mix.h"
+#include "troika/planner/unit_devices.h"
 
 namespace troika::cli {
 namespace {
@@ -39,26 +37,6 @@ Status check_machine_objective(const std::string& text) {
                     "hold; on this machine the time of each pass can be planned for: latency, ttft "
                     "or tpot; energy on a described chip, with --soc",
                     planner::to_string(objective));
-}
-
-// With the devices that drive the chip's units in place of these, where each has one of its own.
-plan::Plan for_devices(plan::Plan plan, const soc::Soc& soc) {
-  std::map<std::string, std::string> devices;
-  std::set<std::string> different;
-  for (const std::string& name : plan.devices) {
-    const std::optional<size_t> unit = soc.unit(name);
-    const std::string device = unit ? soc::device_of(soc.units[*unit]) : "";
-    devices[name] = device.empty() ? name : device;
-    different.insert(devices[name]);
-  }
-  if (different.size() < plan.devices.size()) return plan;
-  for (std::string& name : plan.devices) name = devices[name];
-  for (plan::RowsBucket& bucket : plan.buckets) {
-    for (plan::Placement& placement : bucket.placements) {
-      for (plan::Part& part : placement.parts) part.device = devices[part.device];
-    }
-  }
-  return plan;
 }
 
 }  // namespace
@@ -174,8 +152,8 @@ Status ModelPlanFlags::run(Console& console, const cost::DescribedCost& cost,
   ASSIGN_OR_RETURN(const planner::ModelPlan plan,
                    planner::plan_model(graph, cost, strategy, request));
   if (!output_.empty()) {
-    RETURN_IF_ERROR(
-        write_file("the plan", output_, plan::to_json(for_devices(plan.plan, cost.soc()))));
+    RETURN_IF_ERROR(write_file("the plan", output_,
+                               plan::to_json(planner::for_devices(plan.plan, cost.soc()))));
   }
   const std::string name = model_.empty() ? shape_ + " " + type_ : model_;
   const PassReport report{cost.soc().name, cost.soc().stack, true, printable(name),

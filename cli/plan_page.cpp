@@ -128,7 +128,7 @@ class Page {
     if (bucket.chunks.empty()) return;
     out_ += fmt::format("<p class=\"faint\">chunks, {} in flight, order {}:</p><div class=\"bar\">",
                         bucket.in_flight == 0 ? "all" : fmt::format("{}", bucket.in_flight),
-                        to_string(bucket.order_rule));
+                        escaped(order_name(bucket)));
     int64_t left = bucket.max_rows;
     for (size_t c = 0; left > 0; ++c) {
       const int64_t rows = std::min(left, bucket.chunks[std::min(c, bucket.chunks.size() - 1)]);

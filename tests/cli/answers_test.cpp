@@ -171,7 +171,7 @@ TEST(Run, ASecondCtrlCEndsTheProgram) {
   command.arguments =
       tiny("bench", {"-p", "120000", "-n", "0", "-r", "1", "--no-warmup", "-t", "1", "--progress"});
   // Late enough to be past the products before it, also under a sanitizer.
-  constexpr int kFirst = 150, kSecond = 190;
+  constexpr int kFirst = 150, kSecond = 160;
   int ticks = 0;
   command.watch = [&ticks](pid_t pid, const Outcome& so_far) {
     if (so_far.err.find("measuring") == std::string::npos) return;
@@ -181,7 +181,9 @@ TEST(Run, ASecondCtrlCEndsTheProgram) {
   const Outcome outcome = run(command);
   EXPECT_EQ(outcome.exit_code, kCancelled);
   EXPECT_GE(ticks, kSecond);
-  EXPECT_LT(ticks, 3000);
+  // After the first alone it would say that it was interrupted, once the task had ended or a second
+  // had passed.
+  EXPECT_THAT(outcome.err, ::testing::Not(HasSubstr("error:")));
 }
 
 TEST(Run, WritesATrace) {

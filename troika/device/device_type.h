@@ -35,7 +35,8 @@ struct OpenOptions {
 // What a device is opened with; all of it outlives the call only.
 struct OpenRequest {
   const DeviceSpec& spec;
-  const std::vector<int>& cores;  // that it may use; it is pinned to them if `spec.cores` names them
+  // Those that it may use; it is pinned to them if `spec.cores` names them.
+  const std::vector<int>& cores;
   const OpenOptions& options;
   const Clock& clock;  // outlives the device
   // Of a kind that wraps: opens the device behind it, supervised.

@@ -13,7 +13,7 @@ using graph::OpKind;
 double sum_at(std::span<const DividedWork> works, const std::vector<double>& prices) {
   double sum = 0;
   for (const DividedWork& work : works) {
-    double least = HUGE_VAL;
+    double least = work.alone_us;
     for (size_t d = 0; d < prices.size(); ++d) {
       if (std::isfinite(work.us[d])) least = std::min(least, prices[d] * work.us[d]);
     }
@@ -88,14 +88,17 @@ class PassWork {
     }
   }
 
-  // Of a set of devices; one for each of them in `speeds`.
-  std::vector<DividedWork> of(const std::vector<size_t>& devices, const Speeds& speeds) const {
+  // Of a set of devices; for each of them its speed among the others, and while it works alone.
+  std::vector<DividedWork> of(const std::vector<size_t>& devices, const Speeds& speeds,
+                              const Speeds& alone) const {
     std::vector<DividedWork> divided;
     for (const Work& work : works_) {
       DividedWork one;
       for (size_t i = 0; i < devices.size(); ++i) {
         const OnDevice& on = work.on[devices[i]];
         one.us.push_back(work.count * std::max(on.compute_us / speeds[i], on.memory_us));
+        one.alone_us =
+            std::min(one.alone_us, work.count * std::max(on.compute_us / alone[i], on.memory_us));
       }
       divided.push_back(std::move(one));
     }
@@ -223,17 +226,20 @@ double devices_us(const PassWork& work, const cost::CostModel& cost,
                   const std::vector<size_t>& devices) {
   Speeds sustained;
   Speeds turbo;
+  Speeds turbo_alone;
   const cost::ChipFacts chip = cost.chip_facts();
   double turbo_w = chip.idle_w;
   for (const size_t device : devices) {
     const cost::RunFacts facts = cost.run_facts(device);
     sustained.push_back(devices.size() > 1 ? facts.speed_among_others : 1);
     turbo.push_back(sustained.back() * facts.turbo_speed);
+    turbo_alone.push_back(facts.turbo_speed);
     turbo_w += facts.turbo_power * std::min(facts.compute_w, facts.memory_w);
   }
-  const double us = least_makespan_us(work.of(devices, sustained));
+  const Speeds alone(devices.size(), 1);
+  const double us = least_makespan_us(work.of(devices, sustained, alone));
   if (chip.turbo_mj <= 0 || !std::isfinite(us)) return us;
-  const double fast_us = least_makespan_us(work.of(devices, turbo));
+  const double fast_us = least_makespan_us(work.of(devices, turbo, turbo_alone));
   const double lasts_us = turbo_w > 0 ? chip.turbo_mj / turbo_w * 1e3 : HUGE_VAL;
   if (lasts_us >= fast_us) return fast_us;
   return lasts_us + (1 - lasts_us / fast_us) * us;
@@ -269,7 +275,9 @@ Result<Bound> prefill_bound(const graph::Graph& graph, const cost::CostModel& co
     const double work_us = devices_us(work, cost, devices);
     const double memory_us = work.bytes(devices) / cost.shared_gbps(mask) * 1e-3;
     const double us = std::max(work_us, memory_us);
-    if (us < bound.us) bound = {us, work_us, memory_us, devices};
+    // Of sets that are as good the first one, with the fewest devices: the search is as exact.
+    constexpr double kExact = 1e-6;
+    if (us < bound.us * (1 - kExact)) bound = {us, work_us, memory_us, devices};
   }
   if (std::isfinite(bound.us)) return bound;
   return make_error(ErrorCode::kUnsupported, "no devices of the chip have all operators of a pass");

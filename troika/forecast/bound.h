@@ -6,6 +6,7 @@
 // planner nor simulator: docs/simulator.md has the formulas.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -16,14 +17,18 @@
 
 namespace troika::forecast {
 
-// An operator: microseconds that each device would need for all of it; HUGE_VAL: it has it not.
+// An operator: microseconds that each device would need for all of it beside the others; HUGE_VAL:
+// it has it not.
 struct DividedWork {
   std::vector<double> us;
+  // The same of the fastest one while the others do nothing.
+  double alone_us = HUGE_VAL;
 };
 
-// The least T such that each operator's parts sum to 1 and no device works longer than T. By
-// duality, the greatest over prices p (at least 0, of sum 1) of the sum over operators of
-// min_d p_d us_d; found to about 1e-6. HUGE_VAL if some operator cannot be had.
+// The least T such that each operator's parts sum to 1 and no device works longer than T beside the
+// others, where T is what they work together and what some device works alone. By duality, the
+// greatest over prices p (at least 0, of sum 1) of the sum over operators of the least of alone_us
+// and all p_d us_d; found to about 1e-6. HUGE_VAL if some operator cannot be had.
 double least_makespan_us(std::span<const DividedWork> works);
 
 struct PrefillWork {

@@ -161,12 +161,19 @@ class BucketCheck {
   Status check_order() const {
     const JoinedStages joined(bucket_);
     RETURN_IF_ERROR(check_joined_chunks(joined));
+    const bool by_products = bucket_.order.empty() && bucket_.order_rule == OrderRule::kProducts;
+    if (bucket_.lag < 0 || bucket_.lag > (by_products ? kMaxLag : 0)) {
+      return make_error(ErrorCode::kInvalidData,
+                        "plan: bucket of {} rows: lag is {}, not 0 to {} turns of order products, "
+                        "which alone has one",
+                        bucket_.max_rows, bucket_.lag, kMaxLag);
+    }
     // The rules give orders that can be kept.
     if (bucket_.order.empty()) return {};
     const auto layers = static_cast<int32_t>(graph_.n_layers);
     const int32_t chunks = chunk_count(bucket_, bucket_.max_rows);
     RETURN_IF_ERROR(check_entries(bucket_, layers, chunks));
-    RETURN_IF_ERROR(order_steps(plan_, bucket_, layers, chunks, {}));
+    RETURN_IF_ERROR(order_steps(plan_, bucket_, layers, chunks, {}, {}));
     return {};
   }
 

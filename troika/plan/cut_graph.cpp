@@ -36,11 +36,14 @@ Cutter::Cutter(const Plan& plan, const RowsBucket& bucket, const graph::Graph& g
 void Cutter::run(const std::vector<Step>& steps) {
   for (const Step& step : steps) {
     const std::vector<int32_t>& blocks = units_.at({step.chunk, step.chunks}).blocks;
-    for (const auto turn : turns(graph_, stages_[{step.stage, step.layer}])) {
+    const auto all = turns(graph_, stages_[{step.stage, step.layer}]);
+    for (size_t turn = 0; turn < all.size(); ++turn) {
+      if (step.turn >= 0 && step.turn != static_cast<int32_t>(turn)) continue;
       for (const int32_t block : blocks) {
-        for (const OpId op : turn) run_op(op, block, step.chunk);
+        for (const OpId op : all[turn]) run_op(op, block, step.chunk);
       }
     }
+    slices_.next_step();
   }
   run_head();
 }
@@ -130,7 +133,7 @@ Result<CutGraph> cut(const Plan& plan, const RowsBucket& bucket, const graph::Gr
   out.rows = rows;
   ASSIGN_OR_RETURN(const std::vector<Step> steps,
                    order_steps(plan, bucket, static_cast<int32_t>(graph.n_layers),
-                               chunk_count(bucket, rows), row_cut.apart));
+                               chunk_count(bucket, rows), row_cut.apart, turn_counts(graph)));
   Cutter(plan, bucket, graph, max_logit_rows, infos, out).run(steps);
   return out;
 }

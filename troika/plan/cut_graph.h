@@ -25,6 +25,7 @@ struct Assignment {
   int32_t block = kWholePass;  // index into CutGraph::blocks
   bool input_stationary = false;
   double delay_us = 0;
+  int32_t step = 0;  // of the pass, in which it is queued; the head is the last
 };
 
 struct CutGraph {

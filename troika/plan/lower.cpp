@@ -20,7 +20,7 @@ constexpr int32_t kNoTask = -1;
 
 // Groups the operators of a cut graph into tasks and finds what each waits for.
 //
-// Operators of one device, stage, layer and block form one task: few enough to queue cheaply, each
+// Operators of one device, step and block form one task: few enough to queue cheaply, each
 // end a place where devices can meet. A task begins anew where an operator needs something of
 // another device that its beginning did not wait for, and ends behind what another device reads:
 // nobody waits for more than it needs.
@@ -78,8 +78,9 @@ class Grouping {
   bool joins(const Task& task, OpId id) const {
     const graph::Op& op = cut_.graph.op(id);
     const Assignment& assignment = cut_.assignments[static_cast<size_t>(id)];
-    if (ends_[static_cast<size_t>(task.program.ops.back())]) return false;
-    return task.stage == op.stage && task.layer == op.layer && task.block == block_of(assignment) &&
+    const auto last = static_cast<size_t>(task.program.ops.back());
+    if (ends_[last]) return false;
+    return cut_.assignments[last].step == assignment.step && task.block == block_of(assignment) &&
            task.program.input_stationary == assignment.input_stationary &&
            (infos_[static_cast<size_t>(assignment.device)].standard_rows.empty() ||
             task.program.max_rows == max_rows_of(op, assignment));

@@ -37,14 +37,23 @@ std::optional<Cut> cut_from(std::string_view name) {
 }
 
 std::string_view to_string(OrderRule rule) {
+  if (rule == OrderRule::kProducts) return "products";
   return rule == OrderRule::kWavefront ? "wavefront" : "stages";
 }
 
 std::optional<OrderRule> order_rule_from(std::string_view name) {
-  for (const OrderRule rule : {OrderRule::kStages, OrderRule::kWavefront}) {
+  for (const OrderRule rule : {OrderRule::kStages, OrderRule::kWavefront, OrderRule::kProducts}) {
     if (to_string(rule) == name) return rule;
   }
   return std::nullopt;
+}
+
+std::string order_name(const RowsBucket& bucket) {
+  if (!bucket.order.empty()) return "list";
+  std::string name(to_string(bucket.order_rule));
+  if (bucket.order_rule == OrderRule::kProducts)
+    name += fmt::format(", {} turns apart", bucket.lag);
+  return name;
 }
 
 int32_t device_index(const std::vector<std::string>& devices, const Part& part) {

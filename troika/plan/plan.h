@@ -27,6 +27,7 @@ inline constexpr size_t kMaxPlacements = 2048;
 inline constexpr size_t kMaxParts = 16;
 inline constexpr size_t kMaxChunks = 256;
 inline constexpr size_t kMaxOrderEntries = 8192;  // of all buckets together
+inline constexpr int32_t kMaxLag = 4096;          // turns
 
 // How an operator y[M,N] = x[M,K] W[N,K]^T is divided among devices.
 enum class Cut {
@@ -85,8 +86,11 @@ int rank(const Placement& placement);
 enum class OrderRule {
   kStages,     // all chunks in flight through a stage before any of them through the next
   kWavefront,  // each chunk in flight one stage behind the one before it
+  // By turns, runs of products or of other operators, each chunk in flight so many of them behind
+  // the one before it as the bucket's lag says.
+  kProducts,
 };
-// "stages", "wavefront"
+// "stages", "wavefront", "products"
 std::string_view to_string(OrderRule rule);
 std::optional<OrderRule> order_rule_from(std::string_view name);
 
@@ -108,6 +112,7 @@ struct RowsBucket {
   // Chunks that are under way together, rounded up to those that join; 0: all.
   int64_t in_flight = 0;
   OrderRule order_rule = OrderRule::kStages;
+  int32_t lag = 0;  // of OrderRule::kProducts
   // Instead of the rule: every stage of every layer and chunk once. A device's queue has its tasks
   // in this order; the input of a chunk comes before its first layer, the head after everything.
   std::vector<OrderEntry> order;
@@ -117,6 +122,9 @@ struct RowsBucket {
 
 // What Plan::activations is: whether inputs of products are rounded to 8 bits where a device can.
 inline std::string_view activations_name(bool int8) { return int8 ? "int8" : "f32"; }
+
+// "wavefront", "products, 3 turns apart", "list".
+std::string order_name(const RowsBucket& bucket);
 
 struct Plan {
   uint64_t model_fingerprint = 0;

@@ -143,7 +143,7 @@ Status order_from(const json& order, const std::string& path, RowsBucket& bucket
   }
   if (!order.is_array() || order.empty()) {
     return make_error(ErrorCode::kInvalidData,
-                      "plan: {} is {}, not stages, wavefront or a list of entries", path,
+                      "plan: {} is {}, not stages, wavefront, products or a list of entries", path,
                       order.is_array() ? "an empty array" : shown(order));
   }
   if (order.size() > kMaxOrderEntries) {
@@ -161,11 +161,16 @@ Status order_from(const json& order, const std::string& path, RowsBucket& bucket
 Result<RowsBucket> bucket_from(const json& object, const std::string& path) {
   RowsBucket bucket;
   RETURN_IF_ERROR(no_other_fields(
-      object, path, {"max_rows", "placements", "chunks", "in_flight", "order", "predicted"}));
+      object, path,
+      {"max_rows", "placements", "chunks", "in_flight", "order", "lag", "predicted"}));
   ASSIGN_OR_RETURN(bucket.max_rows, int_field(object, path, "max_rows", 1, kMaxPlanRows));
   RETURN_IF_ERROR(chunks_from(object, path, bucket));
   if (const auto order = object.find("order"); order != object.end()) {
     RETURN_IF_ERROR(order_from(*order, path + ".order", bucket));
+  }
+  if (object.contains("lag")) {
+    ASSIGN_OR_RETURN(const int64_t lag, int_field(object, path, "lag", 0, kMaxLag));
+    bucket.lag = static_cast<int32_t>(lag);
   }
   if (const auto predicted = object.find("predicted"); predicted != object.end()) {
     ASSIGN_OR_RETURN(bucket.predicted, prediction_from(*predicted, path + ".predicted"));
@@ -219,6 +224,7 @@ json to_json(const RowsBucket& bucket) {
   if (bucket.in_flight > 0) object["in_flight"] = bucket.in_flight;
   if (bucket.predicted) object["predicted"] = to_json(*bucket.predicted);
   if (bucket.order_rule != OrderRule::kStages) object["order"] = to_string(bucket.order_rule);
+  if (bucket.lag > 0) object["lag"] = bucket.lag;
   if (!bucket.order.empty()) {
     object["order"] = json::array();
     for (const OrderEntry& entry : bucket.order) object["order"].push_back(to_json(entry));

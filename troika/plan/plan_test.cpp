@@ -305,6 +305,22 @@ TEST_F(PlanTest, AnOrderIsARuleOrAList) {
     ASSERT_FALSE(refused.has_value()) << bad;
     EXPECT_SAYS(refused.error().message, "plan.buckets[0].order");
   }
+  plan.buckets[0].order_rule = OrderRule::kProducts;
+  plan.buckets[0].lag = 7;
+  const json by_products = json::parse(to_json(plan));
+  EXPECT_EQ(by_products["buckets"][0]["order"], "products");
+  EXPECT_EQ(by_products["buckets"][0]["lag"], 7);
+  const Plan read = *from_json(by_products.dump());
+  EXPECT_EQ(read.buckets[0].order_rule, OrderRule::kProducts);
+  EXPECT_EQ(read.buckets[0].lag, 7);
+  EXPECT_EQ(order_name(read.buckets[0]), "products, 7 turns apart");
+  for (const json& bad : {json(-1), json(4097), json(1.5), json("7")}) {
+    json spoilt = by_products;
+    spoilt["buckets"][0]["lag"] = bad;
+    const auto refused = from_json(spoilt.dump());
+    ASSERT_FALSE(refused.has_value()) << bad;
+    EXPECT_SAYS(refused.error().message, "plan.buckets[0].lag");
+  }
   json spoilt = root;
   spoilt["buckets"][0]["order"] = "stages";
   EXPECT_TRUE(from_json(spoilt.dump()).has_value());

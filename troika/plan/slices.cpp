@@ -126,7 +126,7 @@ void Slices::emit(graph::Op op, int32_t device, int32_t block, bool input_statio
   graph::Tensor& output = out_.graph.tensors[static_cast<size_t>(op.output)];
   if (output.producer < 0) output.producer = static_cast<graph::OpId>(out_.graph.ops.size());
   out_.graph.ops.push_back(std::move(op));
-  out_.assignments.push_back({device, block, input_stationary, delay_us_});
+  out_.assignments.push_back({device, block, input_stationary, delay_us_, step_});
 }
 
 std::vector<TensorId> Slices::outputs(TensorId source, int32_t block,

@@ -66,6 +66,8 @@ class Slices {
   int64_t width(graph::TensorId source) const { return source_.tensor(source).width; }
   // Stage, layer and pause of the operators that are added from now on.
   void set_context(graph::Stage stage, int32_t layer, double delay_us);
+  // They belong to the next step of the pass.
+  void next_step() { ++step_; }
 
  private:
   struct Value {
@@ -110,6 +112,7 @@ class Slices {
   graph::Stage stage_ = graph::Stage::kInput;
   int32_t layer_ = -1;
   double delay_us_ = 0;
+  int32_t step_ = 0;
 };
 
 }  // namespace troika::plan

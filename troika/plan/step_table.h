@@ -65,10 +65,11 @@ class StepList {
     for (int32_t chunk = step.chunk; chunk < step.chunk + step.chunks; ++chunk) add_input(chunk);
     steps_.push_back(step);
   }
-  // A group's steps at a position.
-  void add_group(int32_t group, int32_t position) {
+  // A group's steps at a position, or one of their turns.
+  void add_group(int32_t group, int32_t position, int32_t turn = -1) {
     for (int32_t chunk = table_.group_begin(group); chunk < table_.group_end(group);) {
-      const Step step = table_.step_at(position, chunk);
+      Step step = table_.step_at(position, chunk);
+      step.turn = turn;
       add(step);
       chunk += step.chunks;
     }

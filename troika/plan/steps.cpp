@@ -28,29 +28,52 @@ std::vector<Step> by_stages(const RowsBucket& bucket, const StepTable& table) {
   return list.take();
 }
 
-// At each tick every group under way does the step after its last one. A group starts one tick
-// after the one before it, and not before the one that it takes the place of is done.
-std::vector<Step> by_wavefront(const RowsBucket& bucket, const StepTable& table) {
-  StepList list(table);
-  const int32_t window = window_of(bucket, table);
+// At each tick every group under way does what comes after its last: `add` its n-th of `length`. A
+// group starts `lag` ticks after the one before it, and not before the one that it takes the place
+// of is done.
+template <class Add>
+void by_ticks(int32_t groups, int32_t window, int64_t lag, int64_t length, const Add& add) {
   std::vector<int64_t> starts;
-  for (int32_t group = 0; group < table.groups(); ++group) {
-    int64_t start = group == 0 ? 0 : starts.back() + 1;
+  for (int32_t group = 0; group < groups; ++group) {
+    int64_t start = group == 0 ? 0 : starts.back() + lag;
     if (group >= window) {
-      start = std::max(start, starts[static_cast<size_t>(group - window)] + table.positions());
+      start = std::max(start, starts[static_cast<size_t>(group - window)] + length);
     }
     starts.push_back(start);
   }
-  const auto groups = static_cast<size_t>(table.groups());
   size_t oldest = 0;
-  for (int64_t tick = 0; oldest < groups; ++tick) {
-    for (size_t group = oldest; group < groups && starts[group] <= tick; ++group) {
-      const int64_t position = tick - starts[group];
-      if (position >= table.positions()) continue;
-      list.add_group(static_cast<int32_t>(group), static_cast<int32_t>(position));
+  for (int64_t tick = 0; length > 0 && oldest < starts.size(); ++tick) {
+    for (size_t group = oldest; group < starts.size() && starts[group] <= tick; ++group) {
+      const int64_t number = tick - starts[group];
+      if (number < length) add(static_cast<int32_t>(group), number);
     }
-    while (oldest < groups && starts[oldest] + table.positions() <= tick + 1) ++oldest;
+    while (oldest < starts.size() && starts[oldest] + length <= tick + 1) ++oldest;
   }
+}
+
+std::vector<Step> by_wavefront(const RowsBucket& bucket, const StepTable& table) {
+  StepList list(table);
+  by_ticks(table.groups(), window_of(bucket, table), 1, table.positions(),
+           [&](int32_t group, int64_t position) {
+             list.add_group(group, static_cast<int32_t>(position));
+           });
+  return list.take();
+}
+
+std::vector<Step> by_products(const RowsBucket& bucket, const StepTable& table,
+                              std::span<const int32_t> turns) {
+  std::vector<std::pair<int32_t, int32_t>> all;  // position and turn
+  for (int32_t position = 0; position < table.positions(); ++position) {
+    for (int32_t turn = 0; turn < turns[static_cast<size_t>(position)]; ++turn) {
+      all.emplace_back(position, turn);
+    }
+  }
+  StepList list(table);
+  by_ticks(table.groups(), window_of(bucket, table), bucket.lag, static_cast<int64_t>(all.size()),
+           [&](int32_t group, int64_t number) {
+             const auto [position, turn] = all[static_cast<size_t>(number)];
+             list.add_group(group, position, turn);
+           });
   return list.take();
 }
 
@@ -95,6 +118,22 @@ std::vector<std::span<const graph::OpId>> turns(const graph::Graph& graph,
   return turns;
 }
 
+std::vector<int32_t> turn_counts(const graph::Graph& graph) {
+  std::vector<std::vector<graph::OpId>> stages(static_cast<size_t>(kStages * graph.n_layers));
+  for (size_t id = 0; id < graph.ops.size(); ++id) {
+    const graph::Op& op = graph.ops[id];
+    const auto stage = std::find(kLayerStages.begin(), kLayerStages.end(), op.stage);
+    if (stage == kLayerStages.end()) continue;
+    const auto position = kStages * op.layer + (stage - kLayerStages.begin());
+    stages[static_cast<size_t>(position)].push_back(static_cast<graph::OpId>(id));
+  }
+  std::vector<int32_t> counts;
+  for (const auto& stage : stages) {
+    counts.push_back(static_cast<int32_t>(turns(graph, stage).size()));
+  }
+  return counts;
+}
+
 std::vector<int64_t> chunk_sizes(const RowsBucket& bucket, int64_t rows) {
   std::vector<int64_t> sizes;
   while (rows > 0) {
@@ -121,9 +160,11 @@ int32_t chunk_count(const RowsBucket& bucket, int64_t rows) {
 }
 
 Result<std::vector<Step>> order_steps(const Plan& plan, const RowsBucket& bucket, int32_t n_layers,
-                                      int32_t n_chunks, const std::vector<bool>& apart) {
+                                      int32_t n_chunks, const std::vector<bool>& apart,
+                                      std::span<const int32_t> turns) {
   const StepTable table(bucket, n_layers, n_chunks, apart);
   if (!bucket.order.empty()) return order_by_list(plan, bucket, table);
+  if (bucket.order_rule == OrderRule::kProducts) return by_products(bucket, table, turns);
   return bucket.order_rule == OrderRule::kWavefront ? by_wavefront(bucket, table)
                                                     : by_stages(bucket, table);
 }

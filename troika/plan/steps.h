@@ -38,12 +38,16 @@ struct Step {
   int32_t layer = -1;
   int32_t chunk = 0;   // the first
   int32_t chunks = 1;  // more than one: joined
+  int32_t turn = -1;   // only this one of its turns(); -1: all of them
 };
 
 // Operators of a stage in runs of products and of others: blocks of the same chunk take turns after
 // each, so that a device computes one block's products while another has those of the next.
 std::vector<std::span<const graph::OpId>> turns(const graph::Graph& graph,
                                                 std::span<const graph::OpId> stage);
+
+// How many turns the stages of layers take: G1, A and G2 of the first, of the second and so on.
+std::vector<int32_t> turn_counts(const graph::Graph& graph);
 
 // Rows of the chunks of a pass of `rows` rows, and how many there are.
 std::vector<int64_t> chunk_sizes(const RowsBucket& bucket, int64_t rows);
@@ -56,8 +60,10 @@ Status check_entries(const RowsBucket& bucket, int32_t n_layers, int32_t n_chunk
 // and every device gets its own in the planned order. `apart` says of which groups the chunks
 // cannot join (empty: of none). kInvalidData naming the entry if the planned order lacks a step,
 // has one twice, or cannot be kept: when data edges and queues together form a circle. Devices meet
-// in the steps that they share, so these count as one.
+// in the steps that they share, so these count as one. `turns` are turn_counts(), which only the
+// order by products asks for.
 Result<std::vector<Step>> order_steps(const Plan& plan, const RowsBucket& bucket, int32_t n_layers,
-                                      int32_t n_chunks, const std::vector<bool>& apart);
+                                      int32_t n_chunks, const std::vector<bool>& apart,
+                                      std::span<const int32_t> turns);
 
 }  // namespace troika::plan

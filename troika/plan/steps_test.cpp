@@ -15,10 +15,11 @@ using graph::Stage;
 
 constexpr int64_t kRows = 64;
 
-// "G1.0.2" is G1 of layer 0 of chunk 2, "G1.0.2-3" of joined chunks.
+// "G1.0.2" is G1 of layer 0 of chunk 2, "G1.0.2-3" of joined chunks, "G1.0.2/1" its second turn.
 std::string name(const Step& step) {
   std::string text = fmt::format("{}.{}.{}", to_string(step.stage), step.layer, step.chunk);
   if (step.chunks > 1) text += fmt::format("-{}", step.chunk + step.chunks - 1);
+  if (step.turn >= 0) text += fmt::format("/{}", step.turn);
   return text;
 }
 
@@ -50,7 +51,8 @@ class StepsTest : public ::testing::Test {
 
   std::string steps_of(const Plan& plan, int64_t rows = kRows) const {
     const RowsBucket& bucket = plan.buckets[0];
-    const auto steps = order_steps(plan, bucket, 2, chunk_count(bucket, rows), {});
+    const auto steps =
+        order_steps(plan, bucket, 2, chunk_count(bucket, rows), {}, turn_counts(graph_));
     if (!steps) return steps.error().message;
     std::string all;
     for (const Step& step : *steps) {
@@ -122,6 +124,43 @@ TEST_F(StepsTest, InAWavefrontEachChunkIsOneStageBehind) {
   EXPECT_EQ(steps_of(plan),
             "G1.0.0 A.0.0 G1.0.1 G2.0.0 A.0.1 G1.1.0 G2.0.1 A.1.0 G1.1.1 G2.1.0 A.1.1 G2.1.1 "
             "G1.0.2 A.0.2 G2.0.2 G1.1.2 A.1.2 G2.1.2");
+}
+
+TEST_F(StepsTest, ByProductsEachChunkIsSoManyTurnsBehind) {
+  Plan plan = with_chunks({32});
+  plan.buckets[0].order_rule = OrderRule::kProducts;
+  // G1: norm; q, k, v; RoPE and KV write. G2: o; norm; gate, up; SiLU; down; sum.
+  EXPECT_EQ(turn_counts(graph_), (std::vector<int32_t>{3, 1, 6, 3, 1, 6}));
+  std::string all = steps_of(plan);
+  EXPECT_EQ(all.substr(0, 59), "G1.0.0/0 G1.0.1/0 G1.0.0/1 G1.0.1/1 G1.0.0/2 G1.0.1/2 A.0.0");
+  plan.buckets[0].lag = 2;
+  all = steps_of(plan);
+  EXPECT_EQ(all.substr(0, 79),
+            "G1.0.0/0 G1.0.0/1 G1.0.0/2 G1.0.1/0 A.0.0/0 G1.0.1/1 G2.0.0/0 G1.0.1/2 G2.0.0/1");
+  // One after the other.
+  plan.buckets[0].in_flight = 1;
+  all = steps_of(plan);
+  EXPECT_LT(all.find("G2.1.0/5"), all.find("G1.0.1/0"));
+  // Joined ones take a turn together.
+  plan = two_devices();
+  plan.buckets[0].order_rule = OrderRule::kProducts;
+  plan.buckets[0].lag = 9;
+  stage(plan, Stage::kG2).join_chunks = 2;
+  all = steps_of(plan);
+  EXPECT_SAYS(all, "A.0.0/0 A.0.1/0 G2.0.0-1/0 G2.0.0-1/1");
+  EXPECT_SAYS(all, "G2.0.0-1/5 G1.0.2/0 G1.0.3/0 G1.1.0/0");
+  EXPECT_TRUE(check(plan, graph_));
+}
+
+TEST_F(StepsTest, OnlyTheOrderByProductsHasALag) {
+  for (const int32_t lag : {-1, kMaxLag + 1}) {
+    EXPECT_SAYS(refused([&](Plan& p) {
+                  p.buckets[0].order_rule = OrderRule::kProducts;
+                  p.buckets[0].lag = lag;
+                }),
+                fmt::format("lag is {}, not 0 to 4096 turns", lag));
+  }
+  EXPECT_SAYS(refused([](Plan& p) { p.buckets[0].lag = 1; }), "lag is 1");
 }
 
 TEST_F(StepsTest, JoinedChunksAreOneStep) {

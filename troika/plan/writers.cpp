@@ -6,7 +6,6 @@ namespace troika::plan {
 namespace {
 
 using graph::OpKind;
-using graph::Stage;
 using graph::TensorId;
 
 bool overlap(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
@@ -77,8 +76,7 @@ std::vector<int32_t> Writers::before(const graph::Op& op) const {
 std::vector<bool> find_ends(const CutGraph& cut, size_t n_devices) {
   enum class Next { kNothing, kOwnWork, kForOthers };
   struct Place {
-    Stage stage = Stage::kInput;
-    int32_t layer = -1;
+    int32_t step = -1;
     int32_t block = -1;
     bool operator==(const Place&) const = default;
   };
@@ -89,7 +87,7 @@ std::vector<bool> find_ends(const CutGraph& cut, size_t n_devices) {
   for (size_t i = crosses.size(); i-- > 0;) {
     const graph::Op& op = cut.graph.ops[i];
     const auto device = static_cast<size_t>(cut.assignments[i].device);
-    const Place place = {op.stage, op.layer, cut.assignments[i].block};
+    const Place place = {cut.assignments[i].step, cut.assignments[i].block};
     if (places[device] != place) next[device] = Next::kNothing;
     places[device] = place;
     ends[i] = crosses[i] && next[device] == Next::kOwnWork;

@@ -386,13 +386,26 @@ class Editor {
       edited.order.clear();
       add(0, fmt::format("{} chunks in flight", window), std::move(edited));
     }
-    const plan::OrderRule other = bucket_.order_rule == plan::OrderRule::kStages
-                                      ? plan::OrderRule::kWavefront
-                                      : plan::OrderRule::kStages;
+    for (const plan::OrderRule rule : {plan::OrderRule::kStages, plan::OrderRule::kWavefront}) {
+      if (rule != bucket_.order_rule) with_order(rule, 0);
+    }
+    if (strategy_.lags.empty()) return;
+    if (bucket_.order_rule != plan::OrderRule::kProducts) {
+      for (const int32_t lag : strategy_.lags) with_order(plan::OrderRule::kProducts, lag);
+      return;
+    }
+    for (const int32_t step : {-3, -2, -1, 1, 2, 3}) {
+      if (bucket_.lag + step >= 0) with_order(plan::OrderRule::kProducts, bucket_.lag + step);
+    }
+  }
+
+  void with_order(plan::OrderRule rule, int32_t lag) {
     plan::RowsBucket edited = bucket_;
     edited.order.clear();
-    edited.order_rule = other;
-    add(0, fmt::format("order {}", to_string(other)), std::move(edited));
+    edited.order_rule = rule;
+    edited.lag = lag;
+    std::string what = "order " + order_name(edited);
+    add(0, std::move(what), std::move(edited));
   }
 
   const PassSpace& space_;

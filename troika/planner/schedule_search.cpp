@@ -92,16 +92,22 @@ class Search {
     ASSIGN_OR_RETURN(const std::vector<Candidate> bases,
                      strategy_candidates(space_, strategy_, sizes.front()));
     for (const Candidate& base : bases) {
+      Candidate candidate = base;
+      candidate.name = fmt::format("{}, {} chunks", base.name, count);
+      candidate.single = false;
+      candidate.bucket.chunks = sizes;
       for (const int64_t window : strategy_.windows) {
         if (window >= count) continue;
+        candidate.bucket.in_flight = window;
+        candidate.bucket.lag = 0;
         for (const plan::OrderRule rule : {plan::OrderRule::kStages, plan::OrderRule::kWavefront}) {
-          Candidate candidate = base;
-          candidate.name = fmt::format("{}, {} chunks", base.name, count);
-          candidate.single = false;
-          candidate.bucket.chunks = sizes;
-          candidate.bucket.in_flight = window;
           candidate.bucket.order_rule = rule;
-          consider(std::move(candidate));
+          consider(candidate);
+        }
+        candidate.bucket.order_rule = plan::OrderRule::kProducts;
+        for (const int32_t lag : strategy_.lags) {
+          candidate.bucket.lag = lag;
+          consider(candidate);
         }
       }
     }

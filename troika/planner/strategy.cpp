@@ -51,6 +51,7 @@ Result<Strategy> strategy_from(std::string_view name) {
     strategy.enough_gain = 0.005;
     strategy.most_chunks = 8;
     strategy.windows = {0, 2, 3};
+    strategy.lags = {0, 1, 3, 5, 7};
   } else if (name != "layer") {
     return make_error(ErrorCode::kInvalidArgument,
                       "strategy '{}' is not known; strategies: single:DEVICE, layer, padding, "

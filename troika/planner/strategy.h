@@ -44,8 +44,10 @@ struct Strategy {
   int64_t most_chunks = 1;       // micro-batches
   int64_t chunk_quantum = 32;    // their sizes are multiples of it, but for the last one
   std::vector<int64_t> windows;  // chunks in flight that are tried; 0: all
-  bool tune = false;             // hill climbing on the schedule's trace
-  bool all_edits = false;        // any single edit of it; false: shares and pauses only
+  // Orders by products that are tried: turns between chunks in flight.
+  std::vector<int32_t> lags;
+  bool tune = false;       // hill climbing on the schedule's trace
+  bool all_edits = false;  // any single edit of it; false: shares and pauses only
   // What an edit must gain: the larger of a time and a part of the pass.
   double accept_us = 0;
   double accept_part = 1e-4;

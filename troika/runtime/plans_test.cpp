@@ -172,6 +172,31 @@ TEST_F(PlansTest, SeveralChunksAreInFlight) {
   EXPECT_EQ(outcome.logits, expected);
 }
 
+TEST_F(PlansTest, ChunksTakeTurnsByProducts) {
+  const std::vector<float> expected = alone();
+  for (const int32_t lag : {0, 1, 4, 7, 30}) {
+    for (const int32_t joined : {1, 2}) {
+      Plan plan = plan_of({16});
+      plan.buckets[0].order_rule = plan::OrderRule::kProducts;
+      plan.buckets[0].lag = lag;
+      stage(plan, Stage::kG2).join_chunks = joined;
+      EXPECT_EQ(run(plan).logits, expected) << lag;
+    }
+  }
+  Plan plan = plan_of({32});
+  plan.buckets[0].order_rule = plan::OrderRule::kProducts;
+  plan.buckets[0].lag = 4;
+  const Outcome outcome = run(plan);
+  const std::vector<std::string> done = done_by(outcome, "a");
+  const auto first = [&](const std::string& what) {
+    return std::find(done.begin(), done.end(), what) - done.begin();
+  };
+  // The second chunk begins while the first one is in the middle of its layer.
+  EXPECT_LT(first("G2 0 0"), first("G1 0 1") + 2);
+  EXPECT_LT(first("G1 0 1"), first("G1 1 0"));
+  EXPECT_EQ(done_by(outcome, "b"), (std::vector<std::string>{"A 0 0", "A 0 1", "A 1 0", "A 1 1"}));
+}
+
 TEST_F(PlansTest, OneTaskComputesJoinedChunks) {
   const std::vector<float> expected = alone();
   for (const auto& stages : std::vector<std::vector<Stage>>{

@@ -38,16 +38,17 @@ class ProductQueue {
  public:
   double move(const cost::RunFacts& facts, const graph::Graph& graph, const Op& op,
               const cost::Estimate& estimate) {
+    const graph::WeightSlice slice = graph::weight_slice(graph, op);
     const auto [found, is_new] =
-        weights_.try_emplace(graph::weight_slice(graph, op), static_cast<int64_t>(weights_.size()));
-    const Place next{estimate.path, found->second};
+        weights_.try_emplace(slice.weight, static_cast<int64_t>(weights_.size()));
+    const Place next{estimate.path, found->second, slice.n_begin, slice.n, slice.k_begin, slice.k};
     const double us = switch_us(facts, last_, next);
     last_ = next;
     return us;
   }
 
  private:
-  std::map<graph::WeightSlice, int64_t> weights_;
+  std::map<const model::Weight*, int64_t> weights_;
   Place last_;
 };
 

@@ -62,7 +62,7 @@ void Needed::add(const Needed& other) {
 double switch_us(const cost::RunFacts& facts, const Place& from, const Place& to) {
   if (from.path < 0) return 0;
   if (from.path != to.path) return facts.datapath_switch_us;
-  return from.weight != to.weight ? facts.weights_switch_us : 0;
+  return from.same_slice(to) ? 0 : facts.weights_switch_us;
 }
 
 void set_work(const cost::CostModel& cost, size_t device, Sync sync, const Needed& needed,

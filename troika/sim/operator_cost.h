@@ -44,7 +44,16 @@ struct Needed {
 // A product's place on a device: equal ones need no switch between them.
 struct Place {
   int32_t path = -1;   // of the device; -1: no product so far
-  int64_t weight = 0;  // any number for each slice of a weight
+  int64_t weight = 0;  // any number for each weight
+  int64_t n_begin = 0;
+  int64_t n = 0;
+  int64_t k_begin = 0;
+  int64_t k = 0;
+
+  bool same_slice(const Place& other) const {
+    return weight == other.weight && n_begin == other.n_begin && n == other.n &&
+           k_begin == other.k_begin && k == other.k;
+  }
 };
 // To go from one product to the next one on a device, us.
 double switch_us(const cost::RunFacts& facts, const Place& from, const Place& to);

@@ -367,14 +367,18 @@ void PassCutter::run(OpId id, const Decision& decision) {
   }
 }
 
-CutOp PassCutter::product_op(OpId id, int32_t device, const plan::Placement& placement, int64_t n,
-                             int64_t k) const {
+CutOp PassCutter::product_op(OpId id, int32_t device, const plan::Placement& placement,
+                             Range outputs, Range inputs) const {
+  const int64_t n = outputs.size();
+  const int64_t k = inputs.size();
   CutOp op;
   op.kind = OpKind::kMatMul;
   op.device = device;
   op.product = id;
   op.n = n;
   op.k = k;
+  op.n_begin = outputs.begin;
+  op.k_begin = inputs.begin;
   const auto& weight = *graph_.op(id).weight;
   op.weight_bits = stored_bits(asked_bits(options_, graph_.op(id).stage),
                                n * model::row_bytes(weight.type, k), n, k);
@@ -409,9 +413,9 @@ void PassCutter::whole_product(OpId id, int32_t device, const plan::Placement& p
   read(source.inputs[0], device, {0, width(source.inputs[0])}, inputs);
   const std::vector<Spec> specs = {{device, {0, source.weight->rows}}};
   mark_outputs(source.output, specs);
-  const OpRef writer =
-      emit(product_op(id, device, placement, width(source.output), width(source.inputs[0])), inputs,
-           source.output, width(source.output));
+  const OpRef writer = emit(
+      product_op(id, device, placement, {0, width(source.output)}, {0, width(source.inputs[0])}),
+      inputs, source.output, width(source.output));
   value(source.output)
       .slices.push_back({device, specs.front().columns, writer, false, false, false});
 }
@@ -425,10 +429,9 @@ void PassCutter::output_slices(OpId id, const plan::Placement& placement) {
   }
   mark_outputs(source.output, specs);
   for (size_t i = 0; i < specs.size(); ++i) {
-    const int64_t n = specs[i].columns.size();
-    const OpRef writer =
-        emit(product_op(id, specs[i].device, placement, n, width(source.inputs[0])), inputs[i],
-             source.output, n);
+    const OpRef writer = emit(
+        product_op(id, specs[i].device, placement, specs[i].columns, {0, width(source.inputs[0])}),
+        inputs[i], source.output, specs[i].columns.size());
     value(source.output)
         .slices.push_back({specs[i].device, specs[i].columns, writer, false, false, false});
   }
@@ -442,7 +445,7 @@ void PassCutter::partial_products(OpId id, const plan::Placement& placement,
     Inputs inputs;
     read(source.inputs[0], spec.device, spec.columns, inputs);
     const OpRef writer =
-        emit(product_op(id, spec.device, placement, width(source.output), spec.columns.size()),
+        emit(product_op(id, spec.device, placement, {0, width(source.output)}, spec.columns),
              inputs, source.output, width(source.output));
     value(source.output)
         .slices.push_back({spec.device, {0, width(source.output)}, writer, true, false, false});

@@ -41,6 +41,8 @@ struct CutOp {
   graph::OpId product = -1;  // of the graph
   int64_t n = 0;             // of a product: outputs and inputs
   int64_t k = 0;
+  int64_t n_begin = 0;  // where its slice of the weight begins
+  int64_t k_begin = 0;
   double weight_bits = 0;
   int64_t width = 0;  // of all that it reads and writes, elements of one row
   double width_bytes = 0;
@@ -180,8 +182,8 @@ class PassCutter {
   void output_slices(graph::OpId id, const plan::Placement& placement);
   void partial_products(graph::OpId id, const plan::Placement& placement,
                         const std::vector<Spec>& specs);
-  CutOp product_op(graph::OpId id, int32_t device, const plan::Placement& placement, int64_t n,
-                   int64_t k) const;
+  CutOp product_op(graph::OpId id, int32_t device, const plan::Placement& placement,
+                   plan::Range outputs, plan::Range inputs) const;
   void follow(graph::OpId id, const plan::Placement& placement);
   void kv_write(graph::OpId id, const plan::Placement& placement);
   void attention(graph::OpId id, const Decision& decision);

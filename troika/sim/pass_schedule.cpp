@@ -37,6 +37,7 @@ bool same_stage(const CutStage& a, const CutStage& b, int32_t shift) {
          std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(),
                     [](const CutOp& x, const CutOp& y) {
                       return x.kind == y.kind && x.device == y.device && x.n == y.n && x.k == y.k &&
+                             x.n_begin == y.n_begin && x.k_begin == y.k_begin &&
                              x.width == y.width && x.heads == y.heads &&
                              x.head_width == y.head_width && x.weight_bits == y.weight_bits &&
                              x.input_stationary == y.input_stationary && x.delay_us == y.delay_us &&
@@ -94,6 +95,7 @@ struct PassScheduler::State {
                           ? plan::product_name(graph, static_cast<OpId>(id))
                           : std::string_view());
     }
+    turn_counts = plan::turn_counts(graph);
     by_stages = layout_of(graph, false);
     by_turns = layout_of(graph, true);
     for (std::optional<Layout>* const one : {&by_stages, &by_turns}) {
@@ -167,6 +169,7 @@ struct PassScheduler::State {
   std::optional<Layout> by_stages;
   std::optional<Layout> by_turns;
   const Layout* layout = nullptr;       // of the bucket at hand
+  std::vector<int32_t> turn_counts;     // see plan::turn_counts()
   std::vector<std::string_view> names;  // by operator; empty unless a product
   Schedule chip;                        // without tasks
   std::vector<cost::RunFacts> facts;
@@ -177,6 +180,7 @@ struct PassScheduler::State {
   struct OrderKey {
     plan::OrderRule rule;
     int64_t in_flight;
+    int32_t lag;
     int32_t chunks;
     bool operator==(const OrderKey&) const = default;
   };
@@ -275,10 +279,10 @@ void PassScheduler::State::cut_block(const plan::RowsBucket& bucket, BlockKind& 
 // only.
 Status PassScheduler::State::order(const plan::RowsBucket& bucket, int32_t chunks,
                                    const std::vector<bool>& apart) {
-  const OrderKey key{bucket.order_rule, bucket.in_flight, chunks};
+  const OrderKey key{bucket.order_rule, bucket.in_flight, bucket.lag, chunks};
   if (bucket.order.empty() && ordered == key) return {};
-  ASSIGN_OR_RETURN(
-      steps, plan::order_steps(plan, bucket, static_cast<int32_t>(graph.n_layers), chunks, apart));
+  ASSIGN_OR_RETURN(steps, plan::order_steps(plan, bucket, static_cast<int32_t>(graph.n_layers),
+                                            chunks, apart, turn_counts));
   ordered = bucket.order.empty() ? std::optional(key) : std::nullopt;
   return {};
 }
@@ -305,6 +309,7 @@ Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t ro
     of_chunk[chunk].push_back(static_cast<int32_t>(b));
   }
   const bool turns =
+      (bucket.order.empty() && bucket.order_rule == plan::OrderRule::kProducts) ||
       std::any_of(of_chunk.begin(), of_chunk.end(), [](const auto& own) { return own.size() > 1; });
   const auto& wanted_layout = turns ? by_turns : by_stages;
   layout = wanted_layout ? &*wanted_layout : nullptr;
@@ -320,7 +325,8 @@ Status PassScheduler::State::cut_pass(const plan::RowsBucket& bucket, int64_t ro
   instances.clear();
   int32_t number = 0;
   for (const plan::Step& step : steps) {
-    const plan::Range range = layout->range_of(step.stage, step.layer);
+    plan::Range range = layout->range_of(step.stage, step.layer);
+    if (step.turn >= 0) range = {range.begin + step.turn, range.begin + step.turn + 1};
     for (auto position = static_cast<int32_t>(range.begin); position < range.end; ++position) {
       for (const int32_t block : of_chunk[static_cast<size_t>(step.chunk)]) {
         const auto& [stage, shift] =
@@ -381,7 +387,8 @@ double PassScheduler::State::switch_to(const CutInstance& instance, const CutOp&
   // The same product of another layer is another weight; layers have theirs in the same order.
   const auto cut_at = static_cast<size_t>(instance.position - instance.shift);
   const int64_t number = op.product - layout->ops[cut_at].front();
-  const Place next{path, (int64_t{instance.position} << 32) + number};
+  const Place next{path, (int64_t{instance.position} << 32) + number, op.n_begin, op.n, op.k_begin,
+                   op.k};
   const double us = switch_us(own, last_product[device], next);
   last_product[device] = next;
   return us;
@@ -543,7 +550,9 @@ std::vector<double> PassScheduler::weight_bytes() const {
   struct Slice {
     int32_t device = 0;
     int64_t number = 0;  // of the product in its stage
+    int64_t n_begin = 0;
     int64_t n = 0;
+    int64_t k_begin = 0;
     int64_t k = 0;
     auto operator<=>(const Slice&) const = default;
   };
@@ -558,7 +567,7 @@ std::vector<double> PassScheduler::weight_bytes() const {
     const OpId first = state.layout->ops[position - static_cast<size_t>(instance.shift)].front();
     for (const CutOp& op : instance.stage->ops) {
       if (op.kind != OpKind::kMatMul) continue;
-      const Slice slice{op.device, op.product - first, op.n, op.k};
+      const Slice slice{op.device, op.product - first, op.n_begin, op.n, op.k_begin, op.k};
       auto& slices = seen[position];
       if (std::find(slices.begin(), slices.end(), slice) != slices.end()) continue;
       slices.push_back(slice);

@@ -168,6 +168,46 @@ TEST(PassSchedule, IsThatOfTheLoweredPlanInDeeperModelsOnThreeDevices) {
   compare_random(Outline("128,14,4,2,256,512").graph, 3, 40, 4);
 }
 
+// In the second chunk the devices swap their halves, which are as large as before.
+TEST(PassSchedule, SlicesThatDifferInWhereTheyBeginAreTwo) {
+  const Outline outline("256,2,8,4,512,512");
+  const cost::DescribedCost cost = units(2);
+  for (const plan::Cut cut : {plan::Cut::kWeightCentric, plan::Cut::kK}) {
+    Case c;
+    for (size_t i = 0; i < 2; ++i) {
+      c.infos.emplace_back();
+      c.infos.back().name = i == 0 ? "a" : "b";
+      c.options.devices.push_back(i);
+    }
+    plan::Plan plan = plan::single_device_plan(outline.graph, "a", 64, "f32");
+    plan.devices = {"a", "b"};
+    plan::RowsBucket& bucket = plan.buckets.front();
+    bucket.chunks = {32};
+    for (const int32_t chunk : {-1, 1}) {
+      plan::Placement half;
+      half.stage = graph::Stage::kG2;
+      half.op = "gate";
+      half.first_layer = 0;
+      half.last_layer = 1;
+      half.chunk = chunk;
+      half.cut = cut;
+      half.parts = {{chunk < 0 ? "a" : "b", 1}, {chunk < 0 ? "b" : "a", 1}};
+      bucket.placements.push_back(half);
+    }
+    ASSERT_TRUE(plan::check(plan, outline.graph));
+    const auto list = plan::lower(plan, bucket, outline.graph, 64, 1, c.infos);
+    ASSERT_TRUE(list.has_value());
+    const auto slow = schedule_from(*list, cost, c.options);
+    PassScheduler scheduler(outline.graph, cost, c.infos, c.options);
+    PassSchedule fast;
+    ASSERT_TRUE(scheduler.build(bucket, 64, fast));
+    expect_same(*slow, fast.schedule, static_cast<int>(cut));
+    const std::vector<double> expected = weight_bytes(*list, 2);
+    ASSERT_EQ(scheduler.weight_bytes().size(), 2u);
+    for (size_t d = 0; d < 2; ++d) EXPECT_NEAR(scheduler.weight_bytes()[d], expected[d], 1);
+  }
+}
+
 // The two ways to a trace differ only in that one counts a tensor as often as a task reads it.
 TEST(PassSchedule, ItsTraceIsThatOfTheLoweredPlan) {
   const Outline outline("256,3,8,4,704,512");

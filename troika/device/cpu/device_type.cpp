@@ -23,7 +23,7 @@ Result<std::unique_ptr<Device>> open_requested(const OpenRequest& request) {
 }  // namespace
 
 extern const DeviceType kDeviceType;
-const DeviceType kDeviceType{"cpu", "the processor's cores: SIMD kernels, the reference for all others",
-                             open_requested};
+const DeviceType kDeviceType{
+    "cpu", "the processor's cores: SIMD kernels, the reference for all others", open_requested};
 
 }  // namespace troika::device::cpu

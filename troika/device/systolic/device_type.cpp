@@ -22,7 +22,7 @@ Result<std::unique_ptr<Device>> open_requested(const OpenRequest& request) {
 }  // namespace
 
 extern const DeviceType kDeviceType;
-const DeviceType kDeviceType{"systolic", "an NPU in software: static lengths, 32x32 tiles, FP16 inputs",
-                             open_requested};
+const DeviceType kDeviceType{
+    "systolic", "an NPU in software: static lengths, 32x32 tiles, FP16 inputs", open_requested};
 
 }  // namespace troika::device::systolic

@@ -130,8 +130,16 @@ inline Plan random_plan(const graph::Graph& graph, const std::vector<std::string
     if (random() % 2 == 0) bucket.placements.back().chunk = 1;
   }
   random_joins(bucket, random);
-  if (random() % 3 == 0) bucket.order_rule = OrderRule::kWavefront;
-  if (!bucket.chunks.empty() && random() % 2 == 0) random_list(bucket, graph.n_layers, random);
+  const auto rule = random() % 4;
+  if (rule == 0) bucket.order_rule = OrderRule::kWavefront;
+  if (rule == 1) {
+    bucket.order_rule = OrderRule::kProducts;
+    bucket.lag = static_cast<int32_t>(below(random, 12));
+  }
+  if (!bucket.chunks.empty() && random() % 2 == 0) {
+    bucket.lag = 0;
+    random_list(bucket, graph.n_layers, random);
+  }
   return plan;
 }
 
