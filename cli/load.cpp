@@ -98,7 +98,7 @@ Result<std::optional<plan::Plan>> tuned_plan(const ModelFlags& model_flags,
   request.engine.devices = options.devices;
   request.planning.max_rows = options.batch_rows;
   request.planning.kv_type = device::to_string(options.kv_type);
-  request.planning.activations = options.int8_activations ? "int8" : "f32";
+  request.planning.activations = plan::activations_name(options.int8_activations);
   request.planning.sync = options.sync;
   ASSIGN_OR_RETURN(MachinePlan plan, plan_machine(request, console));
   for (const engine::PlannedPass& pass : plan.stored.passes) {

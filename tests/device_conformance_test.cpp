@@ -33,7 +33,7 @@ std::vector<Subject> subjects() {
     subject.name = type->name;
     if (type->name != "cpu") {
       std::vector<std::string> instances = {""};
-      if (type->name == "openvino") instances = {":CPU", ":NPU"};
+      if (type->name == "openvino") instances = {":CPU", ":CPU-inputs", ":NPU"};
       // With a fault that never comes, and at a chip's own speed.
       if (type->name == "faulty") instances = {":nan@1000000:cpu"};
       if (type->name == "paced") instances = {":core-ultra-5-125h.gpu@1:cpu"};

@@ -44,21 +44,6 @@ struct HalfKernel final : Kernel {
   std::vector<Part> parts;
 };
 
-std::vector<Part> cut_at_products(const Program& program) {
-  std::vector<Part> parts;
-  bool may_join = false;
-  for (const graph::OpId id : program.ops) {
-    const bool is_product = program.graph->op(id).kind == graph::OpKind::kMatMul;
-    if (is_product || !may_join) {
-      parts.emplace_back().program = program;
-      parts.back().program.ops.clear();
-    }
-    parts.back().program.ops.push_back(id);
-    may_join = !is_product;
-  }
-  return parts;
-}
-
 Result<HalfWeight> round_weight(const graph::WeightSlice& slice) {
   constexpr uint16_t kInfinity = 0x7c00;
   const model::Weight& weight = *slice.weight;
@@ -136,8 +121,9 @@ class HalfDevice final : public QueuedDevice {
   Result<std::unique_ptr<Kernel>> make_kernel(const Program& program) {
     auto kernel = std::make_unique<HalfKernel>();
     kernel->program = program;
-    kernel->parts = cut_at_products(program);
-    for (Part& part : kernel->parts) {
+    for (Program& piece : cpu::cut_at_products(program)) {
+      Part& part = kernel->parts.emplace_back();
+      part.program = std::move(piece);
       const graph::Op& op = program.graph->op(part.program.ops.front());
       if (op.kind != graph::OpKind::kMatMul) {
         part.steps = cpu::make_steps(part.program);

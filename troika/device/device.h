@@ -66,12 +66,6 @@ struct SequenceView {
   const int32_t* block_table = nullptr;  // covers first_position + n_rows tokens
 };
 
-// A block of the KV cache that was copied over another one.
-struct KvBlockCopy {
-  int32_t from = 0;
-  int32_t to = 0;
-};
-
 // A ragged batch as devices see it; borrowed until the fence of the last task that uses it.
 struct BatchView {
   int64_t n_rows = 0;
@@ -82,9 +76,7 @@ struct BatchView {
   int64_t first_logit_row = 0;          // kGatherRows writes them from this row of its output on
   std::byte* kv = nullptr;              // the KV cache, laid out by `kv_layout`
   KvLayout kv_layout;
-  // Every copy of blocks that was made in shared memory since the cache was made, in order: a
-  // device whose keys and values lie in memory of its own makes up for those that it has not seen.
-  std::span<const KvBlockCopy> kv_copies;
+  KvCopies kv_copies;
 
   // Of a tensor that has a row for each token, or for each row of wanted logits.
   int64_t row_count(graph::RowCount rows) const {
@@ -116,8 +108,6 @@ struct Program {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // How long its tasks have waited for other devices lately; kept by the queue that runs them.
-  mutable Duration usual_wait{};
 };
 
 struct Bindings {

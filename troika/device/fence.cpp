@@ -10,9 +10,11 @@ namespace troika::device {
 void Timeline::signal(uint64_t value) {
   value_.store(value, std::memory_order_seq_cst);
   if (value < lowest_wanted_.load(std::memory_order_seq_cst)) return;
-  // Taking the lock orders this after the waiter's last check, so that no wake-up is lost.
+  // Taking the lock orders this after the sleeper's last check, so that no wake-up is lost.
   const std::lock_guard lock(mutex_);
-  condition_.notify_all();
+  for (Sleeper* const sleeper : sleepers_) {
+    if (sleeper->value <= value) sleeper->awake.notify_one();
+  }
 }
 
 void Timeline::fail(Error error) {
@@ -20,13 +22,22 @@ void Timeline::fail(Error error) {
   if (failed_.load(std::memory_order_relaxed)) return;
   error_ = std::move(error);
   failed_.store(true, std::memory_order_seq_cst);
-  condition_.notify_all();
+  for (Sleeper* const sleeper : sleepers_) sleeper->awake.notify_one();
 }
 
-void Timeline::forget(uint64_t value) const {
-  wanted_.erase(std::find(wanted_.begin(), wanted_.end(), value));
-  const auto lowest = std::min_element(wanted_.begin(), wanted_.end());
-  lowest_wanted_.store(lowest == wanted_.end() ? kNobodyWaits : *lowest, std::memory_order_seq_cst);
+// With the lock held, as forget().
+void Timeline::enter(Sleeper& sleeper) const {
+  sleepers_.push_back(&sleeper);
+  if (sleeper.value < lowest_wanted_.load(std::memory_order_relaxed)) {
+    lowest_wanted_.store(sleeper.value, std::memory_order_seq_cst);
+  }
+}
+
+void Timeline::forget(const Sleeper& sleeper) const {
+  sleepers_.erase(std::find(sleepers_.begin(), sleepers_.end(), &sleeper));
+  uint64_t lowest = kNobodyWaits;
+  for (const Sleeper* const other : sleepers_) lowest = std::min(lowest, other->value);
+  lowest_wanted_.store(lowest, std::memory_order_seq_cst);
 }
 
 bool Timeline::finished(uint64_t value) const {
@@ -52,18 +63,18 @@ bool Timeline::poll(uint64_t value, TimePoint until) const {
 }
 
 bool Timeline::block(uint64_t value, Duration most) const {
+  // A condition of its own: who waits for the last task of a pass is not woken at every join.
+  Sleeper sleeper;
+  sleeper.value = value;
   std::unique_lock lock(mutex_);
-  wanted_.push_back(value);
-  if (value < lowest_wanted_.load(std::memory_order_relaxed)) {
-    lowest_wanted_.store(value, std::memory_order_seq_cst);
-  }
+  enter(sleeper);
   bool done = true;
   if (most > Duration::zero()) {
-    done = condition_.wait_for(lock, most, [&] { return finished(value); });
+    done = sleeper.awake.wait_for(lock, most, [&] { return finished(value); });
   } else {
-    condition_.wait(lock, [&] { return finished(value); });
+    sleeper.awake.wait(lock, [&] { return finished(value); });
   }
-  forget(value);
+  forget(sleeper);
   return done;
 }
 

@@ -51,23 +51,28 @@ class Timeline {
  private:
   static constexpr uint64_t kNobodyWaits = UINT64_MAX;
 
+  // Somebody who sleeps until `value`.
+  struct Sleeper {
+    uint64_t value = 0;
+    std::condition_variable awake;
+  };
+
   bool finished(uint64_t value) const;
   bool poll(uint64_t value, TimePoint until) const;
   // Sleeps until the value is reached, for `most` at most (zero: for ever); false: it is not.
   bool block(uint64_t value, Duration most) const;
   Status outcome(uint64_t value) const;
-  void forget(uint64_t value) const;
+  void enter(Sleeper& sleeper) const;
+  void forget(const Sleeper& sleeper) const;
 
   const Clock& clock_;
   std::atomic<uint64_t> value_{0};
   std::atomic<bool> failed_{false};
-  // What sleeping waiters wait for, and the lowest of it: signal() takes the lock and wakes
-  // somebody only when that value is reached. A waiter enters its value before it checks a last
-  // time.
-  mutable std::vector<uint64_t> wanted_;
+  // Who sleeps, and the lowest value that they wait for: signal() takes the lock only when that one
+  // is reached, and wakes only those whose value is. A sleeper enters before it checks a last time.
+  mutable std::vector<Sleeper*> sleepers_;
   mutable std::atomic<uint64_t> lowest_wanted_{kNobodyWaits};
   mutable std::mutex mutex_;
-  mutable std::condition_variable condition_;
   Error error_;
 };
 

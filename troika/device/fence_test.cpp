@@ -1,6 +1,9 @@
 #include "troika/device/fence.h"
 
 #include <gtest/gtest.h>
+#if defined(__linux__)
+#include <sys/resource.h>
+#endif
 
 #include <thread>
 #include <vector>
@@ -75,6 +78,32 @@ TEST_P(FencePolicies, WritesBeforeTheSignalAreVisible) {
 INSTANTIATE_TEST_SUITE_P(Predictions, FencePolicies,
                          ::testing::Values(microseconds(0), microseconds(20), microseconds(200),
                                            microseconds(1000)));
+
+#if defined(__linux__)
+TEST(Fence, WhoWaitsForALaterValueSleepsOn) {
+  Timeline timeline;
+  constexpr uint64_t kLast = 200;
+  int64_t switches = 0;
+  std::thread later([&] {
+    EXPECT_TRUE(timeline.wait(kLast).has_value());
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    switches = usage.ru_nvcsw;
+  });
+  std::thread each([&] {
+    for (uint64_t value = 1; value <= kLast; ++value) {
+      EXPECT_TRUE(timeline.wait(value).has_value());
+    }
+  });
+  for (uint64_t value = 1; value <= kLast; ++value) {
+    std::this_thread::sleep_for(microseconds(200));
+    timeline.signal(value);
+  }
+  later.join();
+  each.join();
+  EXPECT_LT(switches, 20);
+}
+#endif
 
 TEST(Fence, ManyWaitersWakeUp) {
   Timeline timeline;

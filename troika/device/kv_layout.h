@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace troika::device {
@@ -37,6 +38,22 @@ struct KvLayout {
   int64_t head_offset(int64_t layer, int64_t kv_head, int which) const {
     return ((layer * n_kv_heads + kv_head) * 2 + which) * head_bytes();
   }
+};
+
+// A block of the cache that was copied over another one.
+struct KvBlockCopy {
+  int32_t from = 0;
+  int32_t to = 0;
+  uint64_t number = 0;  // of all copies in this cache, from 1
+};
+
+// Copies of blocks that were made in shared memory, in order: a device whose keys and values lie in
+// memory of its own makes up for those that it has not seen.
+struct KvCopies {
+  std::span<const KvBlockCopy> list;
+  // Those up to this number are not listed any more: whoever took part in the passes since then has
+  // made up for them.
+  uint64_t settled = 0;
 };
 
 }  // namespace troika::device

@@ -29,6 +29,8 @@ constexpr Duration kShortWait = std::chrono::milliseconds(1);
 constexpr int kPolledPart = 12;
 // Weight of the newest wait in the running mean is 1 / kWaitMemory.
 constexpr int kWaitMemory = 4;
+// Kernels whose usual wait is kept: more than the plans in use have.
+constexpr size_t kMostUsualWaits = 65536;
 // Tasks begun ahead of the oldest that is not finished.
 constexpr size_t kMostBegun = 4096;
 
@@ -156,7 +158,9 @@ Status WorkQueue::wait_for(const Task& task, TaskTimes& times) {
   if (ready) return {};
   WaitPolicy policy;
   policy.timeout = kWaitSlice;
-  const Duration usual = task.kernel->usual_wait;
+  if (usual_waits_.size() > kMostUsualWaits) usual_waits_.clear();
+  Duration& usual_wait = usual_waits_[task.kernel];
+  const Duration usual = usual_wait;
   if (task.options.may_poll && usual < kLongestPrediction) policy.predicted = usual;
   if (usual < kShortWait) {
     policy.margin = std::max(policy.margin, usual);
@@ -173,8 +177,7 @@ Status WorkQueue::wait_for(const Task& task, TaskTimes& times) {
     RETURN_IF_ERROR(wait_for_one(fence, policy));
   }
   times.wait = clock_.now() - begin;
-  task.kernel->usual_wait =
-      usual == Duration::zero() ? times.wait : usual + (times.wait - usual) / kWaitMemory;
+  usual_wait = usual == Duration::zero() ? times.wait : usual + (times.wait - usual) / kWaitMemory;
   const Duration polled_at_most =
       policy.predicted > Duration::zero()
           ? std::min(times.wait, std::min(usual, policy.margin) + policy.overrun)

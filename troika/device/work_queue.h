@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -85,7 +86,10 @@ class WorkQueue {
   std::condition_variable idle_;
   std::deque<Task> queue_;
   std::deque<Task> begun_;  // by `run_`, not finished; only the worker's
-  TimePoint last_end_{};    // of the task that was finished last
+  // How long a kernel's tasks have waited for other devices lately; only the worker's. A new kernel
+  // where an old one was begins with its wait.
+  std::unordered_map<const Kernel*, Duration> usual_waits_;
+  TimePoint last_end_{};  // of the task that was finished last
   DeviceStats stats_;
   uint64_t last_value_ = 0;
   bool running_ = false;  // the worker holds tasks

@@ -13,7 +13,6 @@ namespace {
 
 // Each device's part of a product that is cut, if all are to take part.
 constexpr double kForcedShare = 0.1;
-std::string activations_name(bool int8) { return int8 ? "int8" : "f32"; }
 
 }  // namespace
 
@@ -85,7 +84,7 @@ Result<plan::Plan> Engine::State::plan_by_rates() {
   for (const std::string& line : unable) {
     if (options.note) options.note(fmt::format("{}: the other devices do", line));
   }
-  made.activations = activations_name(options.int8_activations);
+  made.activations = plan::activations_name(options.int8_activations);
   return made;
 }
 
@@ -107,7 +106,7 @@ Result<plan::Plan> Engine::State::make_plan() {
                       options.plan->kv_type, device::to_string(options.kv_type),
                       options.plan->kv_type);
   }
-  if (const std::string name = activations_name(options.int8_activations);
+  if (const std::string_view name = plan::activations_name(options.int8_activations);
       options.plan->activations != name) {
     return make_error(ErrorCode::kInvalidArgument,
                       "the plan is for activations of {}, not {}: use --activations {}",

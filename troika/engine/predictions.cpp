@@ -62,7 +62,7 @@ planner::ModelRequest request_for(const MachinePlanOptions& options,
   request.max_rows = options.max_rows;
   request.decode_depth = options.decode_depth;
   request.kv_type = options.kv_type;
-  request.pass.integer_activations = options.activations == "int8";
+  request.pass.integer_activations = options.activations == plan::activations_name(true);
   request.pass.sync = options.sync == runtime::Sync::kQueue     ? sim::Sync::kQueue
                       : options.sync == runtime::Sync::kPredict ? sim::Sync::kPredict
                                                                 : sim::Sync::kBlocking;
@@ -132,7 +132,7 @@ std::optional<plan::Plan> Engine::State::find_stored_plan() {
   };
   const profile::Profile here =
       profile::empty_profile(graph, devices, options.kv_type, options.build);
-  const std::string activations = options.int8_activations ? "int8" : "f32";
+  const std::string activations(plan::activations_name(options.int8_activations));
   auto stored = PlanStore(options.cache_folder).find(here, activations);
   if (!stored) {
     if (stored.error().code == ErrorCode::kNotFound) return std::nullopt;

@@ -234,7 +234,7 @@ Status check_header(const Plan& plan, const graph::Graph& graph) {
                       "plan: made for model {:016x}, but this one is {:016x}",
                       plan.model_fingerprint, graph.model->fingerprint());
   }
-  if (plan.activations != "f32" && plan.activations != "int8") {
+  if (plan.activations != activations_name(false) && plan.activations != activations_name(true)) {
     return make_error(ErrorCode::kInvalidData, "plan: activations are \"{}\", not f32 or int8",
                       plan.activations);
   }

@@ -15,6 +15,9 @@ constexpr int64_t kDecodeRows = 8;
 constexpr double kMostShare = 1e6;
 // Of all; less is nothing of any product.
 constexpr double kLeastShare = 1e-6;
+// Cutting the attention of one row costs the devices a meeting more in each layer. By rates it
+// saves what the fastest one does not get; less than this part is not worth the meeting.
+constexpr double kLeastCutOff = 0.25;
 
 std::vector<std::string_view> split_text(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -113,6 +116,12 @@ Part fastest(const std::vector<Part>& parts) {
   return part;
 }
 
+double most_share(const std::vector<Part>& parts) {
+  double most = 0;
+  for (const Part& part : parts) most = std::max(most, part.share);
+  return most;
+}
+
 // The nearest cut that a stage knows.
 Cut cut_of_stage(Cut cut, Stage stage) {
   if (stage == Stage::kInput) return cut == Cut::kActivationCentric ? cut : Cut::kNone;
@@ -123,7 +132,7 @@ Cut cut_of_stage(Cut cut, Stage stage) {
 
 struct PhasePlan {
   Cut cut = Cut::kPaired;
-  std::vector<Part> attention;  // G1 too
+  std::vector<Part> attention;  // G1 too; one part: not cut
   std::vector<Part> mlp;        // the output projection takes the attention's slices if it can
   std::vector<Part> head;
 
@@ -148,10 +157,17 @@ RowsBucket bucket_of(int64_t max_rows, const PhasePlan& body, const PhasePlan& h
     placement.last_layer = outer ? -1 : last_layer;
     placement.cut = cut_of_stage(phase.cut, stage);
     placement.parts = phase.parts(stage);
+    if (placement.parts.size() == 1) placement.cut = Cut::kNone;
     if (placement.cut == Cut::kNone) placement.parts = {fastest(placement.parts)};
     bucket.placements.push_back(std::move(placement));
   }
   return bucket;
+}
+
+double share_of(const std::vector<Part>& parts, const std::string& device) {
+  const auto found = std::find_if(parts.begin(), parts.end(),
+                                  [&](const Part& part) { return part.device == device; });
+  return found == parts.end() ? 0 : found->share;
 }
 
 // "paired: cpu@0 60 %, openvino@1 40 %"; of shares that are not the same everywhere those of the
@@ -159,7 +175,8 @@ RowsBucket bucket_of(int64_t max_rows, const PhasePlan& body, const PhasePlan& h
 std::string describe(const PhasePlan& phase) {
   std::string text(to_string(phase.cut));
   for (size_t i = 0; i < phase.mlp.size(); ++i) {
-    const double shares[] = {phase.attention[i].share, phase.mlp[i].share, phase.head[i].share};
+    const double shares[] = {share_of(phase.attention, phase.mlp[i].device), phase.mlp[i].share,
+                             phase.head[i].share};
     const bool same = shares[0] == shares[1] && shares[1] == shares[2];
     text += fmt::format("{}{} {:.0f}", i == 0 ? ": " : ", ", phase.mlp[i].device, 100 * shares[0]);
     if (!same) text += fmt::format("/{:.0f}/{:.0f}", 100 * shares[1], 100 * shares[2]);
@@ -217,9 +234,13 @@ Plan default_plan(const graph::Graph& graph, std::span<const device::DeviceInfo>
                     normalized(std::move(shares), std::max(options.least_share, kLeastShare)));
   };
   const auto& of_decode = options.split.decode;
-  const PhasePlan decode = {
+  PhasePlan decode = {
       of_decode ? of_decode->cut : Cut::kPaired, parts_of(of_decode, &DeviceRates::attention),
       parts_of(of_decode, &DeviceRates::mlp), parts_of(of_decode, &DeviceRates::head)};
+  const bool by_rates = !of_decode || of_decode->shares.empty();
+  if (by_rates && 1 - most_share(decode.attention) < kLeastCutOff) {
+    decode.attention = {fastest(decode.attention)};
+  }
   const auto& of_prefill = options.split.prefill;
   const std::vector<Part> everywhere = parts_of(of_prefill, &DeviceRates::prefill);
   const PhasePlan prefill = {of_prefill ? of_prefill->cut : Cut::kActivationCentric, everywhere,

@@ -61,5 +61,34 @@ TEST(DefaultPlan, IsSoundWithTheLeastSharesAndRates) {
   }
 }
 
+// Not where the user says who gets how much.
+TEST(DefaultPlan, CutsTheAttentionOfOneRowOnlyWhereThatSavesAQuarter) {
+  const auto bytes = model::testing::TinyModel().bytes();
+  const model::Model model = *model::Model::load(*model::memory_source(bytes), "tiny.gguf", {});
+  const graph::Graph graph = *graph::build(model);
+  std::vector<device::DeviceInfo> infos(2);
+  infos[0].name = std::string("a");
+  infos[1].name = std::string("b");
+  DefaultPlanOptions options;
+  options.max_rows = 512;
+  const auto attention_of_one_row = [&](double fast) {
+    const std::vector<DeviceRates> rates = {{1, 1, fast, 1, 1}, {1, 1, 1, 1, 1}};
+    const Plan plan = default_plan(graph, infos, rates, options);
+    EXPECT_TRUE(check(plan, graph).has_value());
+    for (const Placement& placement : plan.buckets.front().placements) {
+      if (placement.stage == graph::Stage::kG2) EXPECT_EQ(placement.cut, Cut::kPaired);
+      if (placement.stage == graph::Stage::kAttention) return placement;
+    }
+    return Placement();
+  };
+  EXPECT_EQ(attention_of_one_row(2).cut, Cut::kPaired);
+  const Placement whole = attention_of_one_row(4);
+  EXPECT_EQ(whole.cut, Cut::kNone);
+  ASSERT_EQ(whole.parts.size(), 1u);
+  EXPECT_EQ(whole.parts[0].device, "a");
+  options.split = *parse_split("paired:4/1", 2);
+  EXPECT_EQ(attention_of_one_row(4).cut, Cut::kPaired);
+}
+
 }  // namespace
 }  // namespace troika::plan

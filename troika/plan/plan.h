@@ -120,6 +120,9 @@ struct RowsBucket {
   std::optional<Prediction> predicted = {};
 };
 
+// What Plan::activations is: whether inputs of products are rounded to 8 bits where a device can.
+inline std::string_view activations_name(bool int8) { return int8 ? "int8" : "f32"; }
+
 // "wavefront", "products, 3 turns apart", "list".
 std::string order_name(const RowsBucket& bucket);
 

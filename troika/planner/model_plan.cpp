@@ -134,7 +134,7 @@ Result<ModelPlan> plan_model(const graph::Graph& graph, const cost::CostModel& c
   plan::Plan& plan = result.plan;
   plan.model_fingerprint = graph.model->fingerprint();
   plan.kv_type = request.kv_type;
-  if (request.pass.integer_activations) plan.activations = "int8";
+  plan.activations = plan::activations_name(request.pass.integer_activations);
   plan.objective = to_string(request.pass.objective);
   plan.reason = reason_of(strategy, result.passes);
   for (const PassPlan& pass : result.passes) {

@@ -294,6 +294,7 @@ Result<Logits> Executor::forward(const Batch& batch) {
   State& s = *state_;
   RETURN_IF_ERROR(s.check(batch));
   Result<Logits> logits = s.run(batch);
+  if (logits) s.cache.settle_copies();
   for (const BatchItem& item : batch.items) {
     if (logits) {
       s.cache.commit(item.sequence, static_cast<int64_t>(item.tokens.size()));

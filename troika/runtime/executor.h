@@ -71,8 +71,8 @@ struct DeviceWork {
   // Of the first some thousand joins: from the end of what was waited for to the start.
   std::vector<Duration> wake_ups;
   int64_t tasks = 0;
-  // What shares follow from (plan/default_plan.h): passes of one row, by WorkPart, and passes of
-  // many.
+  // What shares follow from (plan/default_plan.h): passes of one row, by WorkPart and as tasks take
+  // typically, and passes of many.
   std::array<PartWork, kWorkParts> decode{};
   PartWork prefill{};
   // Of the tasks for which something was predicted.

@@ -75,10 +75,49 @@ int32_t KvCache::take_block(int32_t previous) {
 void KvCache::drop_block(int32_t block) {
   assert(references_[static_cast<size_t>(block)] > 0);
   --references_[static_cast<size_t>(block)];
+  if (references_[static_cast<size_t>(block)] == 0 && !copies_.empty()) forget_dead_copies();
+}
+
+// Seen from the last copy to the first, those into blocks that nobody holds or reads afterwards.
+void KvCache::forget_dead_copies() {
+  std::vector<bool> needed(references_.size());
+  for (size_t i = 0; i < references_.size(); ++i) needed[i] = references_[i] > 0;
+  const auto is_dead = [&](const device::KvBlockCopy& copy) {
+    if (!needed[static_cast<size_t>(copy.to)]) return true;
+    needed[static_cast<size_t>(copy.to)] = false;  // what it held before was overwritten
+    needed[static_cast<size_t>(copy.from)] = true;
+    return false;
+  };
+  const auto kept = std::remove_if(copies_.rbegin(), copies_.rend(), is_dead);
+  copies_.erase(copies_.begin(), kept.base());
+}
+
+void KvCache::settle_copies() {
+  copies_.clear();
+  settled_ = last_copy_;
+}
+
+Result<int32_t> KvCache::own_copy(int32_t block) {
+  // As many as can hold something, and as many again for those that only others were copied from.
+  const auto most = static_cast<size_t>(2 * layout_.n_blocks);
+  if (copies_.size() >= most) {
+    return make_error(ErrorCode::kContextFull,
+                      "{} blocks of the KV cache were copied since the last pass: compute one "
+                      "before more sequences share a beginning",
+                      copies_.size());
+  }
+  const int32_t copy = take_block(block);
+  if (copy < 0) {
+    return make_error(ErrorCode::kContextFull, "the KV cache has no free block of {} tokens left",
+                      kKvBlockTokens);
+  }
+  copy_block(block, copy);
+  drop_block(block);
+  return copy;
 }
 
 void KvCache::copy_block(int32_t from, int32_t to) {
-  copies_.push_back({from, to});
+  copies_.push_back({from, to, ++last_copy_});
   const int64_t bytes = layout_.block_elements() * device::kv_type_bytes(layout_.type);
   for (int64_t layer = 0; layer < layout_.n_layers; ++layer) {
     for (int64_t head = 0; head < layout_.n_kv_heads; ++head) {
@@ -100,15 +139,12 @@ Result<SequenceId> KvCache::fork(SequenceId from, int64_t tokens) {
   // out of blocks is then the fork's error, not that of a sequence in the middle of an answer.
   if (tokens % kKvBlockTokens != 0) {
     int32_t& last = at(forked).blocks.back();
-    const int32_t copy = take_block(last);
-    if (copy < 0) {
+    const auto copy = own_copy(last);
+    if (!copy) {
       release(forked);
-      return make_error(ErrorCode::kContextFull, "the KV cache has no free block of {} tokens left",
-                        kKvBlockTokens);
+      return tl::unexpected<Error>(copy.error());
     }
-    copy_block(last, copy);
-    drop_block(last);
-    last = copy;
+    last = *copy;
   }
   return forked;
 }
@@ -140,14 +176,7 @@ Status KvCache::reserve(SequenceId sequence, int64_t more) {
   if (s.length % kKvBlockTokens != 0) {
     int32_t& last = s.blocks[static_cast<size_t>(s.length / kKvBlockTokens)];
     if (references_[static_cast<size_t>(last)] > 1) {
-      const int32_t copy = take_block(last);
-      if (copy < 0) {
-        return make_error(ErrorCode::kContextFull,
-                          "the KV cache has no free block of {} tokens left", kKvBlockTokens);
-      }
-      copy_block(last, copy);
-      drop_block(last);
-      last = copy;
+      ASSIGN_OR_RETURN(last, own_copy(last));
     }
   }
   while (static_cast<int64_t>(s.blocks.size()) < blocks_for(wanted)) {

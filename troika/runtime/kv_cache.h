@@ -24,7 +24,7 @@ class KvCache {
 
   SequenceId new_sequence();
   // A new sequence with the first `tokens` of `from`; kContextFull when no block is left for the
-  // copy of a block that is not full.
+  // copy of a block that is not full, or when too many were copied since the last pass.
   Result<SequenceId> fork(SequenceId from, int64_t tokens);
   void release(SequenceId sequence);
   // Forgets all but the first `tokens` (no more than length()).
@@ -46,8 +46,11 @@ class KvCache {
   std::byte* data() const { return memory_.data(); }
   int64_t context() const { return context_; }
   int64_t free_blocks() const;
-  // Every copy of a block since the beginning, for devices with memory of their own.
-  std::span<const device::KvBlockCopy> block_copies() const { return copies_; }
+  // Copies of blocks that hold something, since settle_copies(); for devices with memory of their
+  // own.
+  device::KvCopies block_copies() const { return {copies_, settled_}; }
+  // A pass has succeeded: its devices have made up for all of them.
+  void settle_copies();
 
  private:
   struct Sequence {
@@ -64,7 +67,10 @@ class KvCache {
   // A free block, the one after `previous` if possible, so that windows stay contiguous; -1: none.
   int32_t take_block(int32_t previous);
   void drop_block(int32_t block);
+  // A copy in place of a reference to `block`; kContextFull.
+  Result<int32_t> own_copy(int32_t block);
   void copy_block(int32_t from, int32_t to);
+  void forget_dead_copies();
 
   device::KvLayout layout_;
   int64_t context_ = 0;
@@ -72,6 +78,8 @@ class KvCache {
   std::vector<int32_t> references_;  // by block
   std::vector<Sequence> sequences_;
   std::vector<device::KvBlockCopy> copies_;
+  uint64_t last_copy_ = 0;
+  uint64_t settled_ = 0;
 };
 
 }  // namespace troika::runtime

@@ -97,12 +97,63 @@ TEST_F(KvCacheTest, TellsWhichBlocksWereCopied) {
   const SequenceId a = cache.new_sequence();
   grow(cache, a, 64);
   ASSERT_TRUE(cache.fork(a, 32).has_value());
-  EXPECT_TRUE(cache.block_copies().empty());
+  EXPECT_TRUE(cache.block_copies().list.empty());
   const auto b = cache.fork(a, 40);
   ASSERT_TRUE(b.has_value());
-  ASSERT_EQ(cache.block_copies().size(), 1u);
-  EXPECT_EQ(cache.block_copies()[0].from, cache.block_table(a)[1]);
-  EXPECT_EQ(cache.block_copies()[0].to, cache.block_table(*b)[1]);
+  ASSERT_EQ(cache.block_copies().list.size(), 1u);
+  const device::KvBlockCopy copy = cache.block_copies().list[0];
+  EXPECT_EQ(copy.from, cache.block_table(a)[1]);
+  EXPECT_EQ(copy.to, cache.block_table(*b)[1]);
+  EXPECT_GT(copy.number, cache.block_copies().settled);
+  cache.settle_copies();
+  EXPECT_TRUE(cache.block_copies().list.empty());
+  EXPECT_EQ(cache.block_copies().settled, copy.number);
+}
+
+TEST_F(KvCacheTest, ForgetsCopiesThatNobodyHolds) {
+  KvCache cache = make(256, 8);
+  const SequenceId a = cache.new_sequence();
+  grow(cache, a, 40);
+  for (int i = 0; i < 100; ++i) {
+    const auto forked = cache.fork(a, 40);
+    ASSERT_TRUE(forked.has_value());
+    cache.release(*forked);
+  }
+  EXPECT_TRUE(cache.block_copies().list.empty());
+}
+
+TEST_F(KvCacheTest, KeepsACopyThatAnotherWasMadeFrom) {
+  KvCache cache = make(256, 8);
+  const SequenceId a = cache.new_sequence();
+  grow(cache, a, 40);
+  const auto b = cache.fork(a, 40);
+  const int32_t middle = cache.block_table(*b)[1];
+  const auto c = cache.fork(*b, 40);
+  cache.release(*b);
+  ASSERT_EQ(cache.block_copies().list.size(), 2u);
+  EXPECT_EQ(cache.block_copies().list[0].to, middle);
+  EXPECT_EQ(cache.block_copies().list[1].from, middle);
+  cache.release(*c);
+  EXPECT_TRUE(cache.block_copies().list.empty());
+}
+
+// Each copied from the one before, which then ends: all but the last were only copied from.
+TEST_F(KvCacheTest, BoundsTheCopiesBetweenTwoPasses) {
+  KvCache cache = make(256, 8);
+  SequenceId last = cache.new_sequence();
+  grow(cache, last, 40);
+  for (int i = 0; i < 16; ++i) {
+    const auto next = cache.fork(last, 40);
+    ASSERT_TRUE(next.has_value()) << i;
+    cache.release(last);
+    last = *next;
+  }
+  const auto refused = cache.fork(last, 40);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kContextFull);
+  EXPECT_EQ(cache.free_blocks(), 6);
+  cache.settle_copies();
+  EXPECT_TRUE(cache.fork(last, 40).has_value());
 }
 
 TEST_F(KvCacheTest, ReleaseGivesBackAllBlocks) {

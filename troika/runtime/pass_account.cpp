@@ -9,6 +9,9 @@ namespace {
 
 // Weight of the newest duration in the running mean is 1 / kDurationMemory.
 constexpr int kDurationMemory = 4;
+// Part of itself by which a typical duration follows the newest: one that another program has made
+// ten times longer moves it by no more.
+constexpr int kTypicalPart = 8;
 // Wake-ups of a device that are kept: some hundred tokens' worth.
 constexpr size_t kKeptWakeUps = 8192;
 
@@ -68,12 +71,23 @@ class Account {
     ++work.tasks;
     if (times.wait > Duration::zero()) count_join(task, times, work);
     const int64_t pass_rows = context_.views.rows();
-    if (pass_rows == 1) work.decode[static_cast<size_t>(schedule_.parts[i])].add(did);
+    if (pass_rows == 1) {
+      const PartWork undisturbed{did.macs, typical(i, did.busy)};
+      work.decode[static_cast<size_t>(schedule_.parts[i])].add(undisturbed);
+    }
     if (pass_rows > plan::kManyRows) work.prefill.add(did);
     if (schedule_.predicted_us.empty()) return;
     work.predicted += std::chrono::duration_cast<Duration>(
         std::chrono::duration<double, std::micro>(schedule_.predicted_us[i]));
     work.predicted_busy += did.busy;
+  }
+
+  Duration typical(size_t task, Duration took) {
+    Duration& typical = schedule_.typical[task];
+    const Duration most = typical / kTypicalPart;
+    typical =
+        typical == Duration::zero() ? took : typical + std::clamp(took - typical, -most, most);
+    return typical;
   }
 
   void count_join(const plan::Task& task, const device::TaskTimes& times, DeviceWork& work) const {

@@ -50,6 +50,7 @@ Result<std::unique_ptr<Schedule>> make_schedule(
   }
   schedule->durations.resize(schedule->list.tasks.size());
   schedule->usual.resize(schedule->list.tasks.size());
+  schedule->typical.resize(schedule->list.tasks.size());
   for (const plan::Task& task : schedule->list.tasks) {
     schedule->parts.push_back(part_of(cut, task));
   }

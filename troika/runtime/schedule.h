@@ -40,6 +40,7 @@ struct Schedule {
   int64_t logits_stride = 0;        // floats
   std::vector<Duration> durations;  // by task: what it took lately, from queueing to its end
   std::vector<UsualTime> usual;     // by task
+  std::vector<Duration> typical;    // by task, in passes of one row: about the median
   // By task, us, for these rows at about this depth; empty: nothing is predicted.
   std::vector<double> predicted_us;
   int64_t predicted_rows = 0;

@@ -108,6 +108,18 @@ std::vector<Step> make_steps(const Program& program) {
   return steps;
 }
 
+std::vector<Program> cut_at_products(const Program& program) {
+  std::vector<Program> pieces;
+  bool may_join = false;
+  for (const graph::OpId id : program.ops) {
+    const bool is_product = program.graph->op(id).kind == OpKind::kMatMul;
+    if (is_product || !may_join) pieces.emplace_back(program).ops.clear();
+    pieces.back().ops.push_back(id);
+    may_join = !is_product;
+  }
+  return pieces;
+}
+
 int64_t scratch_floats(const std::vector<Step>& steps, const Program& program,
                        const KernelTable& kernels) {
   int64_t most = 0;

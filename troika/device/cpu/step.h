@@ -39,6 +39,10 @@ struct Step {
 // between.
 std::vector<Step> make_steps(const Program& program);
 
+// Each product alone, and what lies between two of them: for devices that compute the products and
+// leave the rest to the host.
+std::vector<Program> cut_at_products(const Program& program);
+
 // Floats of scratch that one thread needs for any of the steps.
 int64_t scratch_floats(const std::vector<Step>& steps, const Program& program,
                        const KernelTable& kernels);

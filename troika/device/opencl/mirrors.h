@@ -38,10 +38,10 @@ class Mirrors {
   Status upload(const Rows& rows);
   Status download(const Rows& rows);
 
-  // Of the cache at `address`, where this is the only device: how many copies of its blocks have
-  // been made up for, and which of its blocks the device has; the pool may be behind in those.
+  // Of the cache at `address`, where this is the only device: the last copy of its blocks that was
+  // made up for, and which of its blocks the device has; the pool may be behind in those.
   struct KvState {
-    size_t copies_seen = 0;
+    uint64_t last_copy = 0;
     std::vector<bool> resident;
   };
   Result<KvState*> kv_state(const std::byte* address);

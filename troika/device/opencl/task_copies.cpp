@@ -107,13 +107,19 @@ Status TaskCopies::download_kv(const Op& op) {
 }
 
 // Copies of blocks that were made in the pool's memory are repeated in the device's own. Where the
-// device does not have what was copied, the pool does.
+// device does not have what was copied, the pool does; and it has everything if this device took no
+// part in a pass that settled copies.
 Status TaskCopies::repeat_copies(Mirrors::KvState& state) {
   const KvLayout& layout = batch_.kv_layout;
   const int64_t bytes = layout.block_elements() * kv_type_bytes(layout.type);
   ASSIGN_OR_RETURN(const Place place, mirrors_.find(batch_.kv));
-  for (; state.copies_seen < batch_.kv_copies.size(); ++state.copies_seen) {
-    const KvBlockCopy& copy = batch_.kv_copies[state.copies_seen];
+  if (state.last_copy < batch_.kv_copies.settled) {
+    std::fill(state.resident.begin(), state.resident.end(), false);
+    state.last_copy = batch_.kv_copies.settled;
+  }
+  for (const KvBlockCopy& copy : batch_.kv_copies.list) {
+    if (copy.number <= state.last_copy) continue;
+    state.last_copy = copy.number;
     const bool has = state.resident[static_cast<size_t>(copy.from)];
     state.resident[static_cast<size_t>(copy.to)] = has;
     if (!has) continue;

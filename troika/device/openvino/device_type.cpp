@@ -7,15 +7,18 @@ namespace {
 
 Result<std::unique_ptr<Device>> open_requested(const OpenRequest& request) {
   OpenVinoOptions options;
-  if (request.spec.instance == "CPU") {
+  const std::string_view instance = request.spec.instance;
+  options.weights_as_inputs = instance.ends_with("inputs");
+  if (instance == "CPU" || instance == "CPU-inputs") {
     options.plugin = Plugin::kCpu;
-  } else if (request.spec.instance == "NPU") {
+  } else if (instance == "NPU" || instance == "NPU-inputs") {
     options.plugin = Plugin::kNpu;
-  } else if (!request.spec.instance.empty()) {
+  } else if (!instance.empty() && instance != "inputs") {
     return make_error(ErrorCode::kInvalidArgument,
                       "device \"{}\" has no instance \"{}\": write openvino, openvino:CPU or "
-                      "openvino:NPU",
-                      request.spec.text, request.spec.instance);
+                      "openvino:NPU, or with weights as inputs openvino:inputs, "
+                      "openvino:CPU-inputs or openvino:NPU-inputs",
+                      request.spec.text, instance);
   }
   options.name = request.spec.text;
   options.threads = static_cast<int>(request.cores.size());

@@ -21,6 +21,9 @@ struct OpenVinoOptions {
   Plugin plugin = Plugin::kAny;
   std::vector<int> cores;  // that it is bound to; empty: `threads` threads, not pinned
   int threads = 1;
+  // Weights of FP32 and FP16 stay where they are and are inputs of the graphs; the others are
+  // constants, of which the graphs hold a copy.
+  bool weights_as_inputs = false;
   bool int8_activations = false;  // inputs of products are rounded to 8 bits in groups of 32
   std::string cache_dir;          // compiled graphs are kept there; empty: nowhere
   std::string module_path;        // empty: libtroika_openvino.so in the program's own folder

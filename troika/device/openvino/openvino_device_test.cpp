@@ -39,6 +39,7 @@ class OpenVinoDeviceTest : public ::testing::Test {
   void SetUp() override {
     OpenVinoOptions options;
     options.plugin = Plugin::kCpu;
+    options.weights_as_inputs = weights_as_inputs_;
     auto opened = open(options);
     if (!opened) GTEST_SKIP() << opened.error().message;
     device_ = std::move(*opened);
@@ -62,6 +63,7 @@ class OpenVinoDeviceTest : public ::testing::Test {
     }
   }
 
+  bool weights_as_inputs_ = false;
   std::unique_ptr<Device> device_;
   const std::unique_ptr<Device> cpu_ = open_cpu();
 };
@@ -264,6 +266,58 @@ TEST_F(OpenVinoDeviceTest, StagesOfTheDefaultModel) {
   }
   EXPECT_EQ(device_->stats().copies, 0);
   EXPECT_EQ(device_->stats().copy_bytes, 0);
+}
+
+class OpenVinoWeightInputsTest : public OpenVinoDeviceTest {
+ protected:
+  OpenVinoWeightInputsTest() { weights_as_inputs_ = true; }
+};
+
+TEST_F(OpenVinoWeightInputsTest, StagesOfModelsOfOddShapes) {
+  for (const char* const file : {"f32-odd.gguf", "f16-untied.gguf", "mixed-types.gguf"}) {
+    SCOPED_TRACE(file);
+    auto loaded = model::Model::load(repository_path(std::string("tests/models/") + file));
+    ASSERT_TRUE(loaded.has_value());
+    const auto graph = graph::build(*loaded);
+    ASSERT_TRUE(graph.has_value());
+    for (const int64_t rows : {int64_t{1}, int64_t{64}}) {
+      expect_same(*graph, program_of(*graph, 0, graph->ops.size(), rows), rows);
+    }
+  }
+}
+
+// Slices along N are inputs, too; those along K are not, for their rows lie apart.
+TEST_F(OpenVinoWeightInputsTest, SlicesOfProducts) {
+  for (const TensorType type : {TensorType::kF16, TensorType::kF32}) {
+    for (const int64_t k_begin : {0, 96}) {
+      SCOPED_TRACE(fmt::format("{} from input {}", model::traits(type).name, k_begin));
+      Sketch sketch;
+      const int64_t width = k_begin == 0 ? 192 : 64;
+      Op& product = sketch.op(OpKind::kMatMul, {sketch.input(width)}, 33);
+      product.weight = sketch.weight(type, 96, 192);
+      product.n_begin = 40;
+      product.k_begin = k_begin;
+      for (const int64_t rows : {int64_t{1}, int64_t{32}}) {
+        expect_same(sketch.graph(), sketch.program(rows), rows);
+      }
+    }
+  }
+}
+
+// No copy of a weight, and one graph for all layers of a shape.
+TEST_F(OpenVinoWeightInputsTest, HoldsNoWeights) {
+  Sketch sketch;
+  const TensorId x = sketch.input(512);
+  for (int i = 0; i < 3; ++i) sketch.product(x, sketch.weight(TensorType::kF32, 1024, 512));
+  constexpr int64_t kWeightBytes = 1024 * 512 * 4;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  for (size_t i = 0; i < 3; ++i) {
+    auto kernel = device_->compile(program_of(sketch.graph(), i, i + 1, 32));
+    ASSERT_TRUE(kernel.has_value()) << kernel.error().message;
+    kernels.push_back(*std::move(kernel));
+  }
+  EXPECT_EQ(device_->stats().own_bytes, 32 * 1024 * 4);  // one graph's output
+  EXPECT_LT(device_->stats().own_bytes, kWeightBytes / 8);
 }
 
 // Rows that are no multiple of a cache line, or further apart than they need be, are copied, and

@@ -35,22 +35,6 @@ struct SystolicKernel final : Kernel {
   std::vector<Part> parts;
 };
 
-// Products stand alone; what lies between two of them is one part.
-std::vector<Part> cut_at_products(const Program& program) {
-  std::vector<Part> parts;
-  bool open = false;
-  for (const graph::OpId id : program.ops) {
-    const bool is_product = program.graph->op(id).kind == graph::OpKind::kMatMul;
-    if (is_product || !open) {
-      parts.emplace_back().program = program;
-      parts.back().program.ops.clear();
-    }
-    parts.back().program.ops.push_back(id);
-    open = !is_product;
-  }
-  return parts;
-}
-
 class Systolic final : public SystolicDevice {
  public:
   Systolic(DeviceInfo info, const cpu::KernelTable& kernels, const Clock& clock)
@@ -99,8 +83,9 @@ class Systolic final : public SystolicDevice {
     auto kernel = std::make_unique<SystolicKernel>();
     kernel->program = program;
     kernel->stationary = program.input_stationary ? Stationary::kInputs : Stationary::kWeights;
-    kernel->parts = cut_at_products(program);
-    for (Part& part : kernel->parts) {
+    for (Program& piece : cpu::cut_at_products(program)) {
+      Part& part = kernel->parts.emplace_back();
+      part.program = std::move(piece);
       const graph::Op& op = program.graph->op(part.program.ops.front());
       if (op.kind != graph::OpKind::kMatMul) {
         part.steps = cpu::make_steps(part.program);

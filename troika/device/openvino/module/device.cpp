@@ -184,7 +184,9 @@ DeviceInfo describe(const OpenVinoOptions& options, const PluginState& plugin) {
   const bool blocks = plugin.weights == WeightForm::kBlocks;
   info.facts = {
       {"plug-in", plugin.plugin},
-      {"weights", blocks ? "constants, in blocks as stored" : "constants, in FP16"},
+      {"weights",
+       fmt::format("{}{}", options.weights_as_inputs ? "F32 and F16 as inputs, others " : "",
+                   blocks ? "constants, in blocks as stored" : "constants, in FP16")},
       {"activations", options.int8_activations ? "int8"
                       : stands_in              ? "f32"
                                                : "f16"},

@@ -28,6 +28,7 @@ GraphTask::GraphTask(const Program& program, const Segment& segment,
   };
   for (const size_t input : segment.inputs) inputs_.push_back(port_of(input));
   for (const size_t output : segment.outputs) outputs_.push_back(port_of(output));
+  if (stage_->weight_inputs) weights_ = weight_inputs(program, segment);
 }
 
 GraphTask::~GraphTask() {
@@ -102,6 +103,9 @@ GraphTask::Request GraphTask::bind(const Bindings& bindings) {
       } else {
         bound.blocks.back().set_output_tensor(i - inputs_.size(), rows);
       }
+    }
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      bound.blocks.back().set_input_tensor(inputs_.size() + i, weights_[i].tensor);
     }
   }
   return bound;

@@ -8,6 +8,7 @@
 
 #include "troika/device/openvino/module/segments.h"
 #include "troika/device/openvino/module/stage_compiler.h"
+#include "troika/device/openvino/module/weight_inputs.h"
 
 namespace troika::device::openvino {
 
@@ -71,6 +72,7 @@ class GraphTask {
   const int64_t max_rows_;
   std::vector<Port> inputs_;
   std::vector<Port> outputs_;
+  std::vector<WeightInput> weights_;
   std::vector<Request> requests_;
   uint64_t uses_ = 0;
 };

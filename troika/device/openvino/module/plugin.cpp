@@ -60,6 +60,7 @@ Result<std::unique_ptr<PluginState>> open_here(const OpenVinoOptions& options) {
   setenv("HWLOC_THISSYSTEM", "0", 0);
   auto state = std::make_unique<PluginState>();
   ASSIGN_OR_RETURN(state->plugin, choose(state->core, options));
+  state->weight_inputs = options.weights_as_inputs;
   state->chip = state->core.get_property(state->plugin, ov::device::full_name);
   state->version = fmt::format("OpenVINO {}, {} on {}, {}", ov::get_openvino_version().buildNumber,
                                state->plugin, state->chip, cpu::available_kernels().front()->name);

@@ -33,6 +33,7 @@ struct PluginState {
   // The longest graph; longer tasks run it several times.
   int64_t most_rows = kMaxStandardRows;
   WeightForm weights = WeightForm::kBlocks;
+  bool weight_inputs = false;            // where can_be_input()
   GraphUse row_use = GraphUse::kStages;  // of tasks of one row
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "troika/device/openvino/module/weight_inputs.h"
+
 namespace troika::device::openvino {
 namespace {
 
@@ -40,6 +42,12 @@ ProductTask::ProductTask(const Program& program, const Segment& segment,
   }
   products_ = ov::Tensor(ov::element::f32, {1, static_cast<size_t>(width)});
   request_.set_output_tensor(products_);
+  if (stage_->weight_inputs) {
+    size_t next = 1;  // behind x
+    for (const WeightInput& weight : weight_inputs(program, segment)) {
+      request_.set_input_tensor(next++, weight.tensor);
+    }
+  }
   sums_.resize(offsets_.size() / products_.get_size());
   counters_->buffer_bytes += own_bytes();
 }
@@ -71,7 +79,7 @@ void ProductTask::run(const Bindings& bindings) {
   std::byte* const input = bindings.tensors[input_].data;
   if (input != bound_) {
     request_.set_input_tensor(
-        ov::Tensor(ov::element::f32, {1, static_cast<size_t>(input_width_)}, input));
+        0, ov::Tensor(ov::element::f32, {1, static_cast<size_t>(input_width_)}, input));
     bound_ = input;
   }
   request_.infer();

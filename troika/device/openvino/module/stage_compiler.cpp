@@ -50,6 +50,7 @@ Result<std::shared_ptr<CompiledStage>> StageCompiler::compile(const Program& pro
   GraphForm form;
   form.weights = segment.one_product && plugin_.weights == WeightForm::kBlocks ? WeightForm::kLevels
                                                                                : plugin_.weights;
+  form.weight_inputs = plugin_.weight_inputs;
   form.rows = std::min(program.max_rows, plugin_.most_rows);
   const std::string description = describe_graph(program, segment, form, by_address);
   if (const auto found = stages_.find(description); found != stages_.end()) {
@@ -59,6 +60,7 @@ Result<std::shared_ptr<CompiledStage>> StageCompiler::compile(const Program& pro
   auto stage = std::make_shared<CompiledStage>();
   stage->rows = form.rows;
   stage->weights = form.weights;
+  stage->weight_inputs = form.weight_inputs;
   stage->bytes = bytes.weights + bytes.between;
   if (auto loaded = load(program, segment, form)) {
     stage->model = std::move(*loaded);

@@ -18,6 +18,7 @@ struct CompiledStage {
   int64_t rows = 0;   // of its inputs and outputs
   int64_t bytes = 0;  // that it holds beside what it shares with others, about
   WeightForm weights = WeightForm::kBlocks;
+  bool weight_inputs = false;  // behind its other inputs it has those of weight_inputs()
 };
 
 class StageCompiler {

@@ -5,6 +5,7 @@
 #include <openvino/op/add.hpp>
 #include <openvino/op/concat.hpp>
 #include <openvino/op/constant.hpp>
+#include <openvino/op/convert.hpp>
 #include <openvino/op/divide.hpp>
 #include <openvino/op/gather.hpp>
 #include <openvino/op/matmul.hpp>
@@ -19,6 +20,8 @@
 #include <openvino/op/sqrt.hpp>
 #include <openvino/op/swish.hpp>
 #include <openvino/op/unsqueeze.hpp>
+
+#include "troika/device/openvino/module/weight_inputs.h"
 
 namespace troika::device::openvino {
 namespace {
@@ -50,12 +53,12 @@ Value product(const Value& x, const Value& w) {
   return std::make_shared<op::v0::MatMul>(x, w, false, true);
 }
 
-Value rms_norm(const Value& x, const model::Weight& weight, float eps) {
+Value rms_norm(const Value& x, const Value& weight, float eps) {
   const Value square = std::make_shared<op::v1::Power>(x, floats({}, {2}));
   const Value mean = std::make_shared<op::v1::ReduceMean>(square, integers({-1}), true);
   const Value root = std::make_shared<op::v0::Sqrt>(add(mean, floats({}, {eps})));
   const Value inverse = std::make_shared<op::v1::Divide>(floats({}, {1}), root);
-  return multiply(multiply(x, inverse), vector_node(weight));
+  return multiply(multiply(x, inverse), weight);
 }
 
 Value gather_last(const Value& x, const std::vector<int64_t>& indices) {
@@ -132,12 +135,10 @@ class Builder {
       parameters.push_back(std::make_shared<op::v0::Parameter>(ov::element::f32, shape));
       values_[id] = parameters.back();
     }
+    if (form_.weight_inputs) add_weight_inputs(parameters);
     ov::ResultVector results;
     if (segment_.one_product) {
-      const Value all =
-          product(parameters.front(),
-                  weight_node(weights_.prepare(slices_of(graph_, segment_), form_.weights)));
-      results.push_back(std::make_shared<op::v0::Result>(all));
+      results.push_back(std::make_shared<op::v0::Result>(all_products(parameters.front())));
       return std::make_shared<ov::Model>(results, parameters);
     }
     for (const graph::OpId id : segment_.ops)
@@ -152,10 +153,43 @@ class Builder {
  private:
   Value input(const Op& op, size_t index) const { return values_.at(op.inputs[index]); }
 
+  void add_weight_inputs(ov::ParameterVector& parameters) {
+    for (const WeightInput& weight : weight_inputs(program_, segment_)) {
+      const ov::element::Type type = weight.tensor.get_element_type();
+      parameters.push_back(
+          std::make_shared<op::v0::Parameter>(type, ov::PartialShape(weight.tensor.get_shape())));
+      Value& value = given_[&graph_.op(weight.op)];
+      value = parameters.back();
+      if (type != ov::element::f32) {
+        value = std::make_shared<op::v0::Convert>(value, ov::element::f32);
+      }
+    }
+  }
+
+  // Products of one input, side by side. They have one type and the same inputs, so that all of
+  // their weights are inputs or none.
+  Value all_products(const Value& x) {
+    if (given_.empty()) {
+      const auto weight = weights_.prepare(slices_of(graph_, segment_), form_.weights);
+      return product(x, weight_node(weight));
+    }
+    ov::OutputVector products;
+    for (const graph::OpId id : segment_.ops) {
+      products.push_back(product(x, given_.at(&graph_.op(id))));
+    }
+    if (products.size() == 1) return products.front();
+    return std::make_shared<op::v0::Concat>(products, -1);
+  }
+
+  Value norm_weight(const Op& op) const {
+    const auto given = given_.find(&op);
+    return given == given_.end() ? vector_node(*op.weight) : given->second;
+  }
+
   Value value_of(const Op& op) {
     switch (op.kind) {
       case OpKind::kRmsNorm:
-        return rms_norm(input(op, 0), *op.weight, op.eps);
+        return rms_norm(input(op, 0), norm_weight(op), op.eps);
       case OpKind::kMatMul:
         return mat_mul(op);
       case OpKind::kRope:
@@ -183,6 +217,9 @@ class Builder {
   }
 
   Value mat_mul(const Op& op) {
+    if (const auto given = given_.find(&op); given != given_.end()) {
+      return product(input(op, 0), given->second);
+    }
     const graph::WeightSlice slice = graph::weight_slice(graph_, op);
     const auto weight = weights_.prepare({&slice, 1}, form_.weights);
     const Value x = input(op, 0);
@@ -206,6 +243,7 @@ class Builder {
   const GraphForm& form_;
   WeightStore& weights_;
   std::map<TensorId, Value> values_;
+  std::map<const Op*, Value> given_;  // weights that are inputs
   std::map<TensorId, Value> block_sums_;
 };
 
@@ -228,8 +266,13 @@ GraphBytes graph_bytes(const Program& program, const Segment& segment, const Gra
   for (const graph::OpId id : segment.ops) {
     const Op& op = graph.op(id);
     bytes.between += form.rows * graph.tensor(op.output).width * int64_t{sizeof(float)};
-    if (op.kind == OpKind::kMatMul)
-      bytes.weights += prepared_bytes(graph::weight_slice(graph, op), form.weights);
+    if (op.kind != OpKind::kMatMul) continue;
+    const graph::WeightSlice slice = graph::weight_slice(graph, op);
+    if (!form.weight_inputs || !can_be_input(graph, op)) {
+      bytes.weights += prepared_bytes(slice, form.weights);
+    } else if (op.weight->type != model::TensorType::kF32) {  // converted in every run
+      bytes.between += slice.n * slice.k * int64_t{sizeof(float)};
+    }
   }
   return bytes;
 }
@@ -252,7 +295,9 @@ std::string describe_graph(const Program& program, const Segment& segment, const
     text += fmt::format("\n{}", to_string(op.kind));
     for (const TensorId input : op.inputs) text += number(input);
     text += fmt::format(" ->{}", number(op.output));
-    if (op.weight != nullptr) {
+    if (op.weight != nullptr && form.weight_inputs && can_be_input(graph, op)) {
+      text += fmt::format(" given, type {}", static_cast<int>(op.weight->type));
+    } else if (op.weight != nullptr) {
       text += fmt::format(" {} type {} [{}, {}] from {}, {}", weight_name(*op.weight),
                           static_cast<int>(op.weight->type), op.weight->rows, op.weight->cols,
                           op.n_begin, op.k_begin);
