@@ -76,7 +76,9 @@ TEST(DefaultPlan, CutsTheAttentionOfOneRowOnlyWhereThatSavesAQuarter) {
     const Plan plan = default_plan(graph, infos, rates, options);
     EXPECT_TRUE(check(plan, graph).has_value());
     for (const Placement& placement : plan.buckets.front().placements) {
-      if (placement.stage == graph::Stage::kG2) EXPECT_EQ(placement.cut, Cut::kPaired);
+      if (placement.stage == graph::Stage::kG2) {
+        EXPECT_EQ(placement.cut, Cut::kPaired);
+      }
       if (placement.stage == graph::Stage::kAttention) return placement;
     }
     return Placement();

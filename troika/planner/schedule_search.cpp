@@ -90,6 +90,8 @@ class Search {
     }
     for (int64_t count = 2; count <= strategy_.most_chunks; ++count) {
       for (auto& sizes : chunk_sizes(rows, count, strategy_.chunk_quantum)) {
+        // By products equal chunks fit together; edits find other sizes where those gain.
+        if (!strategy_.lags.empty() && sizes.size() > 1) continue;
         RETURN_IF_ERROR(chunked(count, std::move(sizes)));
       }
     }

@@ -33,13 +33,13 @@ bool same_stage(const CutStage& a, const CutStage& b, int32_t shift) {
 
 }  // namespace
 
-const plan::Placement* PassScheduler::State::placement(const plan::RowsBucket& bucket, OpId id, int32_t chunk) const {
+const plan::Placement* PassScheduler::State::placement(const plan::RowsBucket& bucket, OpId id,
+                                                       int32_t chunk) const {
   const Op& op = graph.op(id);
   const plan::Placement* best = nullptr;
   int best_rank = -1;
   for (const plan::Placement& one : bucket.placements) {
-    if (one.stage != op.stage || op.layer < one.first_layer || op.layer > one.last_layer)
-      continue;
+    if (one.stage != op.stage || op.layer < one.first_layer || op.layer > one.last_layer) continue;
     if (one.chunk >= 0 && one.chunk != chunk) continue;
     const int rank = plan::rank(one);
     if (rank <= best_rank || (!one.op.empty() && one.op != names[static_cast<size_t>(id)])) {
@@ -51,7 +51,8 @@ const plan::Placement* PassScheduler::State::placement(const plan::RowsBucket& b
   return best;
 }
 
-Decision PassScheduler::State::decide(const plan::RowsBucket& bucket, OpId id, const BlockKind& kind) const {
+Decision PassScheduler::State::decide(const plan::RowsBucket& bucket, OpId id,
+                                      const BlockKind& kind) const {
   Decision decision;
   decision.placement = placement(bucket, id, kind.chunk);
   const plan::Placement& own = *decision.placement;

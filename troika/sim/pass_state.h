@@ -1,5 +1,6 @@
-// What a PassScheduler holds: of its graph and chip, and of the bucket at hand. How a pass is cut lies
-// in pass_stages.cpp, what its tasks need in pass_work.cpp, what can be asked of it in pass_facts.cpp.
+// What a PassScheduler holds: of its graph and chip, and of the bucket at hand. How a pass is cut
+// lies in pass_stages.cpp, what its tasks need in pass_work.cpp, what can be asked of it in
+// pass_facts.cpp.
 #pragma once
 
 #include <cstdint>
