@@ -15,12 +15,15 @@
 #include <thread>
 #include <vector>
 
+#include "bench/need.h"
 #include "troika/base/thread_time.h"
 #include "troika/engine/engine.h"
 
 namespace {
 
 using namespace troika;
+using bench::fail;
+using bench::need;
 
 struct Samples {
   std::vector<double> tok_s;
@@ -56,17 +59,6 @@ struct Settings {
   runtime::Sync sync = runtime::Sync::kQueue;
   std::string split;
 };
-
-[[noreturn]] void fail(const std::string& message) {
-  std::fprintf(stderr, "error: devices_bench: %s\n", message.c_str());
-  std::exit(1);
-}
-
-template <class T>
-T need(Result<T> result) {
-  if (!result) fail(result.error().message);
-  return std::move(*result);
-}
 
 Side open(const Settings& settings, const std::string& devices, bool together) {
   Side side;

@@ -11,12 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "bench/need.h"
 #include "troika/base/thread_time.h"
 #include "troika/device/work_queue.h"
 
 namespace {
 
 using namespace troika;
+using bench::fail;
+using bench::need;
 using device::Fence;
 
 // Works for as long as it says.
@@ -46,16 +49,6 @@ struct Samples {
   Duration waited{};
   Duration cpu{};  // of whoever waited
 };
-
-[[noreturn]] void fail(const std::string& message) {
-  std::fprintf(stderr, "error: fence_bench: %s\n", message.c_str());
-  std::exit(1);
-}
-
-Fence need(Result<Fence> fence) {
-  if (!fence) fail(fence.error().message);
-  return *fence;
-}
 
 class Bench {
  public:

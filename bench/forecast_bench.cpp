@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/need.h"
+#include "troika/base/median.h"
 #include "troika/cost/profiled_cost.h"
 #include "troika/engine/engine.h"
 #include "troika/planner/model_plan.h"
@@ -21,26 +23,12 @@
 namespace {
 
 using namespace troika;
+using bench::fail;
+using bench::need;
 
 constexpr int64_t kPassRows = 512;
 constexpr int64_t kDecodeDepth = 128;
 constexpr int64_t kDecodeSteps = 32;
-
-[[noreturn]] void fail(const std::string& message) {
-  std::fprintf(stderr, "error: forecast_bench: %s\n", message.c_str());
-  std::exit(1);
-}
-
-template <class T>
-T need(Result<T> result) {
-  if (!result) fail(result.error().message);
-  return std::move(*result);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 // The devices that the plan uses, in its order.
 profile::Profile of_plan(const profile::Profile& profile, const plan::Plan& plan) {

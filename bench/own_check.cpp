@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/need.h"
 #include "troika/base/median.h"
 #include "troika/cost/described_cost.h"
 #include "troika/engine/engine.h"
@@ -27,20 +28,11 @@
 namespace {
 
 using namespace troika;
+using bench::fail;
+using bench::need;
 
 constexpr int64_t kRows[] = {1, 17, 64, 100, 256, 300, 512, 1000};
 constexpr int64_t kDecodeDepth = 128;
-
-[[noreturn]] void fail(const std::string& message) {
-  std::fprintf(stderr, "error: own_check: %s\n", message.c_str());
-  std::exit(1);
-}
-
-template <class T>
-T need(Result<T> result) {
-  if (!result) fail(result.error().message);
-  return std::move(*result);
-}
 
 // A plan of one pass, by one strategy or by several that came to the same.
 struct Case {

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/need.h"
 #include "troika/base/median.h"
 #include "troika/engine/engine.h"
 #include "troika/engine/plan_timer.h"
@@ -24,20 +25,11 @@
 namespace {
 
 using namespace troika;
+using bench::fail;
+using bench::need;
 
 constexpr int64_t kDecodeDepth = 128;
 constexpr int kStep = 5;  // percent
-
-[[noreturn]] void fail(const std::string& message) {
-  std::fprintf(stderr, "error: plan_bench: %s\n", message.c_str());
-  std::exit(1);
-}
-
-template <class T>
-T need(Result<T> result) {
-  if (!result) fail(result.error().message);
-  return std::move(*result);
-}
 
 struct Bench {
   std::unique_ptr<engine::Engine> engine;
