@@ -163,10 +163,7 @@ class Editor {
         for (const double step : steps(group, choice.cut)) {
           Choice moved = choice;
           for (double& share : moved.shares) share /= sum;
-          const double part = std::min(step, moved.shares[from]);
-          moved.shares[from] -= part;
-          moved.shares[to] += part;
-          if (moved.shares[from] < kLeastShare) drop(moved, from);
+          const double part = move(moved, from, to, step, 1);
           plan::RowsBucket edited = bucket_;
           space_.set_choice(edited, group, moved, chunk);
           add(rank,
@@ -177,6 +174,16 @@ class Editor {
         }
       }
     }
+  }
+
+  // A part of `sum`, that of all shares, at most what there is; a device that is left with next to
+  // nothing is dropped. Returns what was moved.
+  static double move(Choice& choice, size_t from, size_t to, double step, double sum) {
+    const double part = std::min(step * sum, choice.shares[from]);
+    choice.shares[from] -= part;
+    choice.shares[to] += part;
+    if (choice.shares[from] < kLeastShare * sum) drop(choice, from);
+    return part;
   }
 
   // Of every product that both devices have a part of, at once.
@@ -208,10 +215,7 @@ class Editor {
         if (source == choice.devices.size() || target == choice.devices.size()) continue;
         double sum = 0;
         for (const double share : choice.shares) sum += share;
-        const double part = std::min(step * sum, choice.shares[source]);
-        choice.shares[source] -= part;
-        choice.shares[target] += part;
-        if (choice.shares[source] < kLeastShare * sum) drop(choice, source);
+        move(choice, source, target, step, sum);
         space_.set_choice(edited, g, choice, chunk);
         rank += critical_.while_idle(stage_of(g), from, to);
         ++moved;
