@@ -166,26 +166,6 @@ TEST(Run, CtrlCEndsTheAnswer) {
   EXPECT_LT(outcome.seconds, 10);
 }
 
-TEST(Run, ASecondCtrlCEndsTheProgram) {
-  Command command;  // its attention takes minutes, and is not looked into
-  command.arguments =
-      tiny("bench", {"-p", "120000", "-n", "0", "-r", "1", "--no-warmup", "-t", "1", "--progress"});
-  // Late enough to be past the products before it, also under a sanitizer.
-  constexpr int kFirst = 150, kSecond = 160;
-  int ticks = 0;
-  command.watch = [&ticks](pid_t pid, const Outcome& so_far) {
-    if (so_far.err.find("measuring") == std::string::npos) return;
-    ++ticks;
-    if (ticks == kFirst || ticks == kSecond) kill(pid, SIGINT);
-  };
-  const Outcome outcome = run(command);
-  EXPECT_EQ(outcome.exit_code, kCancelled);
-  EXPECT_GE(ticks, kSecond);
-  // After the first alone it would say that it was interrupted, once the task had ended or a second
-  // had passed.
-  EXPECT_THAT(outcome.err, ::testing::Not(HasSubstr("error:")));
-}
-
 TEST(Run, WritesATrace) {
   const std::string file = scratch_folder() + "/trace.json";
   const Outcome outcome =
