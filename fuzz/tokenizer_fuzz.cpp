@@ -54,7 +54,7 @@ struct Vocabulary {
 // A name is a few raw bytes, or the names of a few bytes.
 std::string read_name(Bytes& in) {
   const uint8_t shape = in.byte();
-  const std::string bytes = in.text(shape % 5);
+  std::string bytes = in.text(shape % 5);
   if (shape & 0x80) return bytes;
   std::string name;
   for (char c : bytes) name += byte_name(static_cast<uint8_t>(c));

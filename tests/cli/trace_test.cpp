@@ -34,7 +34,7 @@ constexpr const char* kTwoDevices = R"({"otherData": {"simulated": true, "title"
 ]})";
 
 std::string file_with(const std::string& name, const std::string& text) {
-  const std::string path = scratch_folder() + "/" + name;
+  std::string path = scratch_folder() + "/" + name;
   std::ofstream(path, std::ios::binary) << text;
   return path;
 }
@@ -124,7 +124,7 @@ TEST(Trace, OfNoTasksIsToldAsSuch) {
 }
 
 TEST(Trace, RefusesWhatIsNoTraceByName) {
-  const std::string folder = scratch_folder();
+  const std::string& folder = scratch_folder();
   const std::string fifo = folder + "/trace-fifo";
   mkfifo(fifo.c_str(), 0600);
   const std::string bad_event =

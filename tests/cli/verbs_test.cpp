@@ -166,7 +166,7 @@ TEST(Flags, AContextBeyondTheTrainedOneIsWarnedOfOnce) {
 }
 
 TEST(Flags, TypesOfTheCacheMustBeKnownAndEqual) {
-  const std::string model = tiny_model();
+  const std::string& model = tiny_model();
   expect_error(troika_run({"run", "-m", model, "-p", "a", "-ctk", "q8_0"}), kUsage,
                "--cache-type-k: 'q8_0' is not a type of the KV cache; allowed: f32, f16");
   expect_error(troika_run({"run", "-m", model, "-p", "a", "-ctk", "f16", "-ctv", "f32"}), kUsage,
@@ -196,7 +196,7 @@ TEST(Flags, TheEnvironmentIsReadAndTheCommandLineWins) {
 }
 
 TEST(Model, FilesThatAreNoModelsAreRefusedAtOnce) {
-  const std::string folder = scratch_folder();
+  const std::string& folder = scratch_folder();
   const std::string fifo = folder + "/fifo";
   mkfifo(fifo.c_str(), 0600);
   std::ofstream(folder + "/empty.gguf").flush();

@@ -208,7 +208,8 @@ class PassWork {
   // The part of a padded product's work that is wanted.
   static double unpadded(const cost::Product& product, const cost::DeviceFacts& facts) {
     const auto part = [](int64_t extent, int64_t tile) {
-      return static_cast<double>(extent) / static_cast<double>((extent + tile - 1) / tile * tile);
+      const int64_t tiles = (extent + tile - 1) / tile;
+      return static_cast<double>(extent) / static_cast<double>(tiles * tile);
     };
     return part(product.m, facts.row_tile) * part(product.n, facts.n_tile) *
            part(product.k, facts.k_tile);

@@ -31,7 +31,7 @@ Result<GgufHeader> read(const std::vector<std::byte>& bytes) {
 }
 
 // The record of a tensor of F32.
-GgufBytes& tensor(GgufBytes& out, std::string_view name, std::vector<uint64_t> dims,
+GgufBytes& tensor(GgufBytes& out, std::string_view name, const std::vector<uint64_t>& dims,
                   uint64_t offset, uint32_t type = 0) {
   out.text(name).put(static_cast<uint32_t>(dims.size()));
   for (const uint64_t dim : dims) out.put(dim);
@@ -182,9 +182,9 @@ TEST_P(HostileGguf, IsRefusedAtOnce) {
   EXPECT_LT(took, 1.0);
 }
 
-void one_tensor(GgufBytes& f, std::vector<uint64_t> dims, uint32_t type = 0) {
+void one_tensor(GgufBytes& f, const std::vector<uint64_t>& dims, uint32_t type = 0) {
   f.start(3, 1, 0);
-  tensor(f, "t", std::move(dims), 0, type).pad(32);
+  tensor(f, "t", dims, 0, type).pad(32);
 }
 
 void alignment(GgufBytes& f, uint32_t value) {

@@ -80,7 +80,8 @@ TEST(KQuants, Q6KByHand) {
         const size_t low = quarter < 2 ? low_byte % 16 : low_byte / 16;
         const size_t high = byte(128 + 32 * half + i) >> (2 * quarter) & 3;
         const float level = static_cast<float>(low + 16 * high) - 32;
-        const float scale = 17 * static_cast<float>(at / 16) - 128;
+        const size_t scale_at = at / 16;
+        const float scale = 17 * static_cast<float>(scale_at) - 128;
         ASSERT_EQ(out[at], -0.125f * scale * level) << at;
       }
     }

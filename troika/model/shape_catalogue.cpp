@@ -63,7 +63,7 @@ class ShapeFields {
   std::string text(const char* key) {
     const json* value = find(key);
     if (value == nullptr) return {};
-    const std::string text = value->is_string() ? value->get<std::string>() : "";
+    std::string text = value->is_string() ? value->get<std::string>() : "";
     const bool sound =
         !text.empty() && text.size() <= 200 &&
         std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= ' ' && c < 0x7f; });

@@ -288,11 +288,12 @@ void PassCutter::read_slices(TensorId tensor, int32_t device, Range columns, Inp
       if (next == columns.end) break;
     }
   }
-  inputs.deps.push_back(concatenate(tensor, device, columns, std::move(parts)));
+  inputs.deps.push_back(concatenate(tensor, device, columns, parts));
   add_width(tensor, columns.size(), inputs);
 }
 
-OpRef PassCutter::concatenate(TensorId tensor, int32_t device, Range columns, Inputs inputs) {
+OpRef PassCutter::concatenate(TensorId tensor, int32_t device, Range columns,
+                              const Inputs& inputs) {
   CutOp op;
   op.kind = OpKind::kConcat;
   op.device = device;

@@ -173,7 +173,8 @@ class PassCutter {
   void add_shared(graph::TensorId tensor, plan::Range columns, Inputs& inputs);
   void add_writer(const Slice& slice, Inputs& inputs) const;
   void add_width(graph::TensorId tensor, int64_t columns, Inputs& inputs) const;
-  OpRef concatenate(graph::TensorId tensor, int32_t device, plan::Range columns, Inputs inputs);
+  OpRef concatenate(graph::TensorId tensor, int32_t device, plan::Range columns,
+                    const Inputs& inputs);
   OpRef emit(CutOp op, const Inputs& inputs, graph::TensorId output, int64_t output_width);
   void mark_outputs(graph::TensorId tensor, const std::vector<Spec>& specs);
 

@@ -70,7 +70,7 @@ std::optional<Layout> layout_of(const graph::Graph& graph, bool in_turns) {
   for (int32_t layer = 0; layer < layers; ++layer) {
     bool same = layer + 1 < layers;
     for (int32_t i = 0; i < layout.of_layer && same; ++i) {
-      const auto position = static_cast<size_t>(layout.begin_of(layer) + i);
+      const auto position = static_cast<size_t>(layout.begin_of(layer)) + static_cast<size_t>(i);
       same = alike(graph, layout.ops[position],
                    layout.ops[position + static_cast<size_t>(layout.of_layer)]);
     }

@@ -190,7 +190,7 @@ Status PassGrouper::add(const CutInstance& instance, int32_t index, int32_t numb
                       infos_[device].name, rows);
   }
   const int32_t open = open_[device];
-  const auto op_number = static_cast<size_t>(instance.first_op + number);
+  const auto op_number = static_cast<size_t>(instance.first_op) + static_cast<size_t>(number);
   found_.clear();
   each_cross(instance, op, [&](int32_t, int32_t other_op) {
     const int32_t other = task_of_[static_cast<size_t>(other_op)];

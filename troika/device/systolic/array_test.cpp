@@ -81,6 +81,7 @@ TEST(MultiplyTile, GivesTheSameBitsWithEveryInstructionSet) {
     Tile got = expected;
     multiply_tile_portable(x, w, expected);
     multiply_tile_for(kernels->name)(x, w, got);
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): the bits of floats are meant.
     EXPECT_EQ(std::memcmp(&got, &expected, sizeof got), 0) << kernels->name;
   }
 }

@@ -13,7 +13,7 @@ namespace troika::device::opencl {
 class EagerDriver {
  public:
   EagerDriver();
-  ~EagerDriver();
+  ~EagerDriver();  // NOLINT(performance-trivially-destructible): without OpenCL it is
   EagerDriver(const EagerDriver&) = delete;
   EagerDriver& operator=(const EagerDriver&) = delete;
 
