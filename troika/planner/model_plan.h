@@ -35,7 +35,7 @@ inline constexpr int64_t kMaxPassRows = int64_t{1} << 17;
 
 // How much may be tried.
 struct Budget {
-  int64_t evaluations = 2000;  // schedules that are simulated
+  int64_t evaluations = 6000;  // schedules that are simulated
   uint64_t seed = 1;           // of the search
 };
 
