@@ -104,21 +104,20 @@ Result<cl_kernel> KernelSet::one_product(int64_t inputs, const OneShape& shape, 
                       int64_t{together}};
   return kept(traits, [&] {
     return programs_.kernel(
-        {{kWeightsSource, kPackedSource, kProductOneSource},
-         fmt::format("-D WEIGHT={} -D TILED=1 -D INPUTS={} -D WARPS={} -D AHEAD={} -D GATED={} "
-                     "-D GAIN={} -D KV_BYTES={} -D TOGETHER={}{}",
-                     number(model::TensorType::kQ4_0), inputs, shape.warps, shape.ahead, int{gated},
-                     int{gain}, kv_bytes, int{together},
-                     register_limit(int64_t{shape.group()} * shape.groups))},
+        {{kUnitsSource, kCacheSource, kProductOneSource},
+         fmt::format("-D INPUTS={} -D WARPS={} -D AHEAD={} -D GATED={} -D GAIN={} -D KV_BYTES={} "
+                     "-D TOGETHER={}{}",
+                     inputs, shape.warps, shape.ahead, int{gated}, int{gain}, kv_bytes,
+                     int{together}, register_limit(int64_t{shape.group()} * shape.groups))},
         "product_one");
   });
 }
 
 Result<cl_kernel> KernelSet::rows_product(int64_t inputs, const RowsShape& shape, bool together) {
   return programs_.kernel(
-      {{kProductRowsSource},
-       fmt::format("-D INPUTS={} -D ROWS={} -D WARPS={} -D EMULATE={} -D TOGETHER={}", inputs,
-                   shape.rows, shape.warps, int{emulate_}, int{together})},
+      {{kUnitsSource, kProductRowsSource},
+       fmt::format("-D INPUTS={} -D ROWS={} -D WARPS={} -D GROUP={} -D EMULATE={} -D TOGETHER={}",
+                   inputs, shape.rows, shape.warps, shape.group(), int{emulate_}, int{together})},
       "product_rows");
 }
 
@@ -134,9 +133,9 @@ Result<cl_kernel> KernelSet::embed(model::TensorType type, bool tiled) {
 }
 
 ProgramText KernelSet::attention_program(int64_t head_dim, KvType kv) const {
-  return {{kAttentionSource},
-          fmt::format("-D HEAD_DIM={} -D KV_F16={} -D HOST={}", head_dim,
-                      kv == KvType::kF16 ? 1 : 0, class_ == DeviceClass::kHost ? 1 : 0)};
+  return {{kCacheSource, kAttentionSource},
+          fmt::format("-D HEAD_DIM={} -D KV_BYTES={} -D HOST={}", head_dim, kv_type_bytes(kv),
+                      class_ == DeviceClass::kHost ? 1 : 0)};
 }
 
 Result<cl_kernel> KernelSet::attention(int64_t head_dim, KvType kv) {
@@ -148,9 +147,9 @@ cl_kernel KernelSet::attention_few(int64_t head_dim, KvType kv, int64_t queries,
   const auto kernel = kept({2, head_dim, kv_type_bytes(kv), queries, int64_t{together}}, [&] {
     // Two work-groups of 256 on a compute unit.
     return programs_.kernel(
-        {{kAttentionFewSource},
-         fmt::format("-D HEAD_DIM={} -D KV_F16={} -D QUERIES={} -D EMULATE={} -D TOGETHER={}{}",
-                     head_dim, kv == KvType::kF16 ? 1 : 0, queries, int{emulate_}, int{together},
+        {{kCacheSource, kAttentionFewSource},
+         fmt::format("-D HEAD_DIM={} -D KV_BYTES={} -D QUERIES={} -D EMULATE={} -D TOGETHER={}{}",
+                     head_dim, kv_type_bytes(kv), queries, int{emulate_}, int{together},
                      emulate_ ? "" : register_limit(512))},
         "attention_few");
   });
@@ -165,8 +164,8 @@ Result<cl_kernel> KernelSet::join_splits(int64_t head_dim, KvType kv) {
 }
 
 Result<cl_kernel> KernelSet::row_kernel(const char* name, KvType kv) {
-  return programs_.kernel({{kRowsSource},
-                           fmt::format("-D KV_F16={} -D HOST={}", kv == KvType::kF16 ? 1 : 0,
+  return programs_.kernel({{kCacheSource, kRowsSource},
+                           fmt::format("-D KV_BYTES={} -D HOST={}", kv_type_bytes(kv),
                                        class_ == DeviceClass::kHost ? 1 : 0)},
                           name);
 }

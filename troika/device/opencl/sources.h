@@ -10,6 +10,8 @@ extern const std::string_view kPackedSource;
 extern const std::string_view kProductHostSource;
 extern const std::string_view kProductFewSource;
 extern const std::string_view kProductManySource;
+extern const std::string_view kUnitsSource;
+extern const std::string_view kCacheSource;
 extern const std::string_view kProductOneSource;
 extern const std::string_view kLimbsSource;
 extern const std::string_view kProductRowsSource;

@@ -3,18 +3,6 @@
 //
 // `rows` in the batch: for every row the place of its sequence's block table and its position.
 
-#define KV_BLOCK 32
-
-#if KV_F16
-#define KV_ELEMENT half
-#define LOAD_KV(index, from) vload_half(index, from)
-#define LOAD_KV8(index, from) vload_half8(index, from)
-#else
-#define KV_ELEMENT float
-#define LOAD_KV(index, from) (from)[index]
-#define LOAD_KV8(index, from) vload8(index, from)
-#endif
-
 #if HOST
 // A work-item computes one query head of one row. Global size: heads, rows.
 __kernel void attention(__global const float *q, ulong q_begin, uint q_stride,

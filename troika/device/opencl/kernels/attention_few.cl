@@ -13,7 +13,6 @@
 // `rows` in the batch: for every row the place of its sequence's block table and its position.
 // Local size: GROUP. Global size: KV heads * splits * GROUP, rows.
 
-#define KV_BLOCK 32
 #define GROUP 256
 // Work-items that share a key, and dimensions of each.
 #define SHARES (GROUP / KV_BLOCK)
@@ -26,14 +25,6 @@
 #define MOST_SPLITS 64
 // Sums of so many splits are asked for together.
 #define AT_ONCE 20
-
-#if KV_F16
-#define KV_ELEMENT half
-#define LOAD_KV(index, from) vload_half(index, from)
-#else
-#define KV_ELEMENT float
-#define LOAD_KV(index, from) (from)[index]
-#endif
 
 #if EMULATE
 #define FENCE mem_fence(CLK_GLOBAL_MEM_FENCE)

@@ -1,6 +1,5 @@
-// Products of one row through the integer matrix units of NVIDIA GPUs, as exact as in floats: the
-// inputs become fixed-point numbers of 24 bits, with a scale for each 128, in three signed bytes
-// ("limbs"), which are three columns of the matrix that the weights are multiplied with.
+// Products of one row through the integer matrix units of NVIDIA GPUs (units.cl), as exact as in
+// floats: the inputs become fixed-point numbers of 24 bits, with a scale for each 128.
 //
 // Arguments as product_few. Weights in tiles (packed.cl). A warp takes every WARPS-th step of 128
 // inputs of a tile of 16 outputs; a work-group takes every get_num_groups()-th tile, and loads AHEAD
@@ -12,60 +11,18 @@
 // What a launch costs beside its bytes is how long the first bytes are on their way: the inputs are
 // asked for first, the weights behind them, and only then anything is computed.
 //
-// mma.m16n8k32: lane l holds rows l / 4 and l / 4 + 8 of the weights, column l / 4 of the inputs, and
-// columns 2 (l % 4) and 2 (l % 4) + 1 of the sums.
-//
 // Local size: WARPS * 32. Global size: any number of groups.
 
-#define LANES 32
-#define TILE 16
-#define STEP 128
 #define STEPS (INPUTS / STEP)
 #define ROUNDS (STEPS / WARPS)
-#define LIMBS 3
 // Limbs lie apart by this many bytes: no bank is met twice.
 #define LIMB_BYTES (INPUTS + 16)
 // The largest input of a step lies between 2^TOP and 127 / 64 times that, so that three limbs hold it.
 #define TOP 22
 // Its exponent: of larger ones that of the next power of two, of very small ones that of 2^-102.
 #define EXPONENT(bits) max(((bits) + 0x20000u) >> 23, 25u)
-// An integer below 2^22 added to the bits of this float makes it a float that is larger by it.
-#define BIAS 12582912.0f
-#define BIAS_BITS 0x4B400000
-#define HIGH_NIBBLES 0xf0f0f0f0u
-// Turns 16 q of a nibble q, as a byte, into 16 (q - 8), signed.
-#define SIGNS 0x80808080u
 
 float silu(float x) { return x / (1.0f + exp(-x)); }
-
-// Weights are read once: they must not push the inputs out of the cache.
-uint4 stream(__global const uint4 *from) {
-  uint4 v;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(from));
-  return v;
-}
-
-float low_half(uint v) {
-  float r;
-  asm("{.reg .b16 a, b; mov.b32 {a, b}, %1; cvt.f32.f16 %0, a;}" : "=f"(r) : "r"(v));
-  return r;
-}
-float high_half(uint v) {
-  float r;
-  asm("{.reg .b16 a, b; mov.b32 {a, b}, %1; cvt.f32.f16 %0, b;}" : "=f"(r) : "r"(v));
-  return r;
-}
-
-// The sums begin as BIAS_BITS.
-void multiply(int *sums, uint a0, uint a1, uint a2, uint a3, uint b0, uint b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
-      : "=r"(sums[0]), "=r"(sums[1]), "=r"(sums[2]), "=r"(sums[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "r"(BIAS_BITS));
-}
 
 uint exchange(uint value, int distance) {
   uint other;
@@ -152,16 +109,6 @@ struct Tile find_tile(__global const uchar *w, ulong begin, ulong scales, uint t
        ? find_tile(w1, w1_begin, scales1, TILE_OF(item) - tiles0)                   \
        : find_tile(w2, w2_begin, scales2, TILE_OF(item) - tiles0 - tiles1))
 #endif
-
-#if KV_BYTES == 2
-#define KV_ELEMENT half
-#define STORE_KV(value, index, to) vstore_half_rte(value, index, to)
-#elif KV_BYTES == 4
-#define KV_ELEMENT float
-#define STORE_KV(value, index, to) (to)[index] = (value)
-#endif
-// As the cache has it (attention.cl).
-#define KV_BLOCK 32
 
 __kernel __attribute__((reqd_work_group_size(WARPS * LANES, 1, 1)))
 void product_one(__global const float *x, ulong x_begin, uint x_stride,
@@ -259,7 +206,7 @@ void product_one(__global const float *x, ulong x_begin, uint x_stride,
   // Columns from LIMBS on are of no interest: any will do.
   __local const char *column = limbs + min(row, (uint)(LIMBS - 1)) * LIMB_BYTES + quarter * 32;
 
-  // With numbers that the compiler does not know, `& nibbles ^ signs` is one instruction; m is 1.
+  // m is 1.
   const uint nibbles = HIGH_NIBBLES + (m - 1);
   const uint signs = SIGNS + (m - 1);
   float norm = 1.0f;
@@ -291,32 +238,12 @@ void product_one(__global const float *x, ulong x_begin, uint x_stride,
         const uint4 x_first = *(__local const uint4 *)(column + step * STEP);
         const uint4 x_second = *(__local const uint4 *)(column + step * STEP + 16);
         const float scale = input_scales[step];
-        const uint4 f = factors[ahead];
-        const uint4 a_even = ((upper[ahead] << 4u) & nibbles) ^ signs;
-        const uint4 b_even = ((lower[ahead] << 4u) & nibbles) ^ signs;
-        const uint4 a_odd = (upper[ahead] & nibbles) ^ signs;
-        const uint4 b_odd = (lower[ahead] & nibbles) ^ signs;
-        const float4 f_upper =
-            (float4)(low_half(f.x), high_half(f.x), low_half(f.y), high_half(f.y));
-        const float4 f_lower =
-            (float4)(low_half(f.z), high_half(f.z), low_half(f.w), high_half(f.w));
+        const struct Unpacked weights =
+            unpack(upper[ahead], lower[ahead], factors[ahead], nibbles, signs);
         // What was there is used up: nothing has to be moved away.
         LOAD(ahead)
         float parts[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-#define BLOCK(c, even, odd)                                                                   \
-  {                                                                                           \
-    int p[4];                                                                                 \
-    multiply(p, a_even.c, b_even.c, a_odd.c, b_odd.c, even, odd);                             \
-    parts[0] = fma(f_upper.c, as_float(p[0]) - BIAS, parts[0]);                               \
-    parts[1] = fma(f_upper.c, as_float(p[1]) - BIAS, parts[1]);                               \
-    parts[2] = fma(f_lower.c, as_float(p[2]) - BIAS, parts[2]);                               \
-    parts[3] = fma(f_lower.c, as_float(p[3]) - BIAS, parts[3]);                               \
-  }
-        BLOCK(x, x_first.x, x_first.y)
-        BLOCK(y, x_first.z, x_first.w)
-        BLOCK(z, x_second.x, x_second.y)
-        BLOCK(w, x_second.z, x_second.w)
-#undef BLOCK
+        ADD_STEP(parts, weights, x_first, x_second)
 #pragma unroll
         for (int i = 0; i < 4; ++i) sums[i] = fma(scale, parts[i], sums[i]);
       }

@@ -3,16 +3,6 @@
 // The batch (batch_data.h) is one array of integers; `places`, `wanted`: where its parts begin in the
 // buffer. Where a kernel has `items`, that is how many work-items of the first dimension do something.
 
-#define KV_BLOCK 32
-
-#if KV_F16
-#define KV_ELEMENT half
-#define STORE_KV(value, index, to) vstore_half_rte(value, index, to)
-#else
-#define KV_ELEMENT float
-#define STORE_KV(value, index, to) (to)[index] = (value)
-#endif
-
 float silu(float x) { return x / (1.0f + exp(-x)); }
 
 #if HOST
