@@ -143,6 +143,10 @@ std::vector<LaunchTimes::Kind> LaunchTimes::kinds() const {
   return all;
 }
 
+double LaunchTimes::span() const {
+  return recorded.empty() ? 0 : span_of(recorded.back()).end - span_of(recorded.front()).start;
+}
+
 double LaunchTimes::longest_gap() const {
   double longest = 0;
   double before = 0;

@@ -34,6 +34,8 @@ class LaunchTimes {
   };
   // By time, of the launches recorded; after a wait for all of them.
   std::vector<Kind> kinds() const;
+  // From the start of the first to the end of the last, in us.
+  double span() const;
   // The longest time between two launches, in us.
   double longest_gap() const;
 };

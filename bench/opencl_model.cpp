@@ -118,7 +118,7 @@ class ModelRun {
 
 void ModelRun::show_kernels(const std::function<void()>& pass) {
   launch_times_.start();
-  pass();
+  const double seconds = seconds_of(pass);
   launch_times_.stop();
   double all = 0;
   const auto kinds = launch_times_.kinds();
@@ -129,7 +129,8 @@ void ModelRun::show_kernels(const std::function<void()>& pass) {
                 kind.gap / count);
     all += kind.us;
   }
-  std::printf("  all %.0f us, the longest gap %.1f us\n", all, launch_times_.longest_gap());
+  std::printf("  all %.0f us, first to last %.0f us of %.0f us, the longest gap %.1f us\n", all,
+              launch_times_.span(), seconds * 1e6, launch_times_.longest_gap());
 }
 
 void ModelRun::prefill() {
