@@ -204,7 +204,9 @@ Status OpenClDevice::begin(const OpenClKernel& kernel, const Bindings& bindings)
         RETURN_IF_ERROR(runner.run(step));
       }
     }
-    RETURN_IF_ERROR(copies.after());
+    const Status copied = copies.after();
+    begun.landing = mirrors_.landing().take();
+    RETURN_IF_ERROR(copied);
     // What stays on the device is done when what follows it is.
     if (kernel.crossings.sole_device && kernel.crossings.outputs.empty() && !session_.profiled) {
       const size_t ahead = begun_.size();
@@ -216,6 +218,7 @@ Status OpenClDevice::begin(const OpenClKernel& kernel, const Bindings& bindings)
   Status started = start();
   if (started) return {};
   api().Finish(session_.queue.get());  // nothing of it may run on
+  mirrors_.landing().drop(begun.landing);
   begun_.pop_back();
   return make_error(started.error().code, "device {}: {}", info_.name, started.error().message);
 }
@@ -258,6 +261,8 @@ Status OpenClDevice::finish(const OpenClKernel& kernel, const Bindings& bindings
                             TaskTimes& times) {
   const Status done = known_done_ > 0 ? Status() : wait_for_first();
   tell_times(begun_.front(), times);
+  Landing& landing = mirrors_.landing();
+  done ? landing.land(begun_.front().landing) : landing.drop(begun_.front().landing);
   begun_.pop_front();
   if (!done) {
     return make_error(done.error().code, "device {}: {}", info_.name, done.error().message);

@@ -40,6 +40,7 @@ class OpenClDevice final : public QueuedDevice {
     EventHandle done;
     std::shared_ptr<const PackedBatch> batch;
     std::shared_ptr<const std::vector<float>> angles;
+    std::vector<Landing::Copy> landing;
   };
 
   WorkQueue& queue() override { return queue_; }

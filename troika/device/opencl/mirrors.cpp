@@ -95,6 +95,18 @@ Status Mirrors::copy_columns(const Place& place, const Rows& rows, size_t begin,
 Status Mirrors::upload(const Rows& rows) { return copy(rows, true); }
 Status Mirrors::download(const Rows& rows) { return copy(rows, false); }
 
+Status Mirrors::download_by_landing(const Rows& rows) {
+  const bool whole = rows.count == 1 || rows.stride == rows.width;
+  if (!own_memory_ || rows.count == 0 || rows.width == 0 || !whole) return download(rows);
+  ASSIGN_OR_RETURN(const Place place, find(rows.data));
+  const int64_t bytes = rows.count * rows.width;
+  ASSIGN_OR_RETURN(const bool queued, landing_.queue(place, rows.data, static_cast<size_t>(bytes)));
+  if (!queued) return download(rows);
+  ++copies_;
+  copy_bytes_ += bytes;
+  return {};
+}
+
 int64_t Mirrors::own_bytes() const {
   int64_t bytes = 0;
   for (const Mirror& mirror : mirrors_) bytes += own_memory_ ? mirror.range.bytes : 0;

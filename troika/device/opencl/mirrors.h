@@ -10,6 +10,7 @@
 #include "troika/device/memory.h"
 #include "troika/device/opencl/api.h"
 #include "troika/device/opencl/arena.h"
+#include "troika/device/opencl/landing.h"
 
 namespace troika::device::opencl {
 
@@ -26,7 +27,11 @@ class Mirrors {
  public:
   // Memory of its own is that of `arena`.
   Mirrors(cl_context context, cl_command_queue queue, bool own_memory, Arena& arena)
-      : context_(context), queue_(queue), own_memory_(own_memory), arena_(arena) {}
+      : context_(context),
+        queue_(queue),
+        own_memory_(own_memory),
+        arena_(arena),
+        landing_(context, queue) {}
 
   // To be called before the places of a task are looked up: forgets blocks that are gone.
   void refresh();
@@ -37,6 +42,9 @@ class Mirrors {
   // pool's rows must stay until the queue has come to the copy.
   Status upload(const Rows& rows);
   Status download(const Rows& rows);
+  // The rows may be in the pool only once landing() was told to land what was queued there.
+  Status download_by_landing(const Rows& rows);
+  Landing& landing() { return landing_; }
 
   // Of the cache at `address`, where this is the only device: the last copy of its blocks that was
   // made up for, and which of its blocks the device has; the pool may be behind in those.
@@ -71,6 +79,7 @@ class Mirrors {
   cl_command_queue queue_;
   const bool own_memory_;
   Arena& arena_;
+  Landing landing_;
   std::vector<Mirror> mirrors_;
   uint64_t changes_ = 0;
   int64_t copies_ = 0;

@@ -191,8 +191,10 @@ Status TaskCopies::after() {
   for (const Op* op : crossings_.outputs) {
     const graph::Tensor& tensor = program_.graph->tensor(op->output);
     const RowRange rows = rows_written(*op, tensor, batch_);
-    RETURN_IF_ERROR(mirrors_.download(
-        rows_of(program_.index_of(op->output), rows.begin, rows.end - rows.begin)));
+    const Rows out = rows_of(program_.index_of(op->output), rows.begin, rows.end - rows.begin);
+    // Alone, nobody reads them before the task is finished.
+    RETURN_IF_ERROR(crossings_.sole_device ? mirrors_.download_by_landing(out)
+                                           : mirrors_.download(out));
   }
   if (crossings_.sole_device) return {};
   for (const Op* op : crossings_.kv_writes) RETURN_IF_ERROR(download_kv(*op));
