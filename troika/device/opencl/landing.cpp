@@ -46,10 +46,9 @@ bool Landing::has_room(size_t bytes) {
 Result<bool> Landing::queue(const Place& from, std::byte* to, size_t bytes) {
   if (!has_room(bytes)) return false;
   std::byte* const at = memory_ + used_;
-  RETURN_IF_ERROR(check_call(
-      "a copy", api().EnqueueReadBuffer(queue_, from.buffer, CL_FALSE,
-                                        static_cast<size_t>(from.offset), bytes, at, 0, nullptr,
-                                        nullptr)));
+  RETURN_IF_ERROR(check_call("a copy", api().EnqueueReadBuffer(queue_, from.buffer, CL_FALSE,
+                                                               static_cast<size_t>(from.offset),
+                                                               bytes, at, 0, nullptr, nullptr)));
   used_ += bytes;
   ++on_their_way_;
   queued_.push_back({at, to, bytes});

@@ -1,5 +1,5 @@
-// Results on their way to the pool through memory that the driver has pinned: into any other a driver
-// copies piece by piece through a buffer of its own, which takes several times as long.
+// Results on their way to the pool through memory that the driver has pinned: into any other a
+// driver copies piece by piece through a buffer of its own, which takes several times as long.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ class Landing {
     size_t bytes = 0;
   };
 
-  // Queues a copy from the device. False, and nothing is queued, where there is no such memory or no
-  // room in it.
+  // Queues a copy from the device. False, and nothing is queued, where there is no such memory or
+  // no room in it.
   Result<bool> queue(const Place& from, std::byte* to, size_t bytes);
   // Those queued since the last call; each list goes to land() or drop() once.
   std::vector<Copy> take() { return std::exchange(queued_, {}); }
