@@ -41,7 +41,7 @@ class Devices final : public Verb {
       }
     } else {
       for (const device::DeviceType* const type : device::device_types()) {
-        if (type->wraps) continue;  // nothing by itself
+        if (type->wraps()) continue;  // nothing by itself
         // A kind that is not here is shown with the reason, and hides no other.
         ASSIGN_OR_RETURN(const auto tried, try_devices(type->name, options));
         show(tried.front());

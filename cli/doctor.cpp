@@ -189,7 +189,7 @@ class Doctor final : public Verb {
       ASSIGN_OR_RETURN(devices, try_devices(devices_, options));
     } else {
       for (const device::DeviceType* const type : device::device_types()) {
-        if (type->wraps) continue;  // nothing by itself
+        if (type->wraps()) continue;  // nothing by itself
         ASSIGN_OR_RETURN(auto tried, try_devices(type->name, options));
         devices.push_back(std::move(tried.front()));
       }
