@@ -11,12 +11,12 @@ class Devices final : public Verb {
  public:
   void declare(Flags& flags) override {
     flags.begin_group("Devices");
-    flags.text("--device", devices_, "LIST",
+    flags.name("--device", devices_, "LIST",
                "Open these, as 'troika run' would (default: every kind that this build knows)",
                "LLAMA_ARG_DEVICE");
     flags.integer("-t,--threads", threads_, kThreadRange,
                   "Cores of all devices together (default: every core)", "LLAMA_ARG_THREADS");
-    flags.text("--kernels", kernels_, "NAME", "Kernels of the cpu (default: the fastest)");
+    flags.name("--kernels", kernels_, "NAME", "Kernels of the cpu (default: the fastest)");
     flags.begin_group("Output");
     flags.toggle("--json", json_, "Print a list of JSON objects");
     flags.set_examples("  troika devices\n  troika devices --device cpu@0-1 --json\n");

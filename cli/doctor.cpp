@@ -157,7 +157,7 @@ class Doctor final : public Verb {
  public:
   void declare(Flags& flags) override {
     flags.begin_group("Devices");
-    flags.text("--device", devices_, "LIST",
+    flags.name("--device", devices_, "LIST",
                "Examine these, and fail if one is missing (default: every kind that this build "
                "knows, and fail only if one is broken)",
                "LLAMA_ARG_DEVICE");
