@@ -17,7 +17,7 @@ constexpr double kMostShare = 1e6;
 constexpr double kLeastShare = 1e-6;
 // Cutting the attention of one row costs the devices a meeting more in each layer. By rates it
 // saves what the fastest one does not get; less than this part is not worth the meeting.
-constexpr double kLeastCutOff = 0.25;
+constexpr double kLeastCutOff = 0.1;
 
 std::vector<std::string_view> split_text(std::string_view text, char separator) {
   std::vector<std::string_view> parts;

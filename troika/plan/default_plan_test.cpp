@@ -62,7 +62,7 @@ TEST(DefaultPlan, IsSoundWithTheLeastSharesAndRates) {
 }
 
 // Not where the user says who gets how much.
-TEST(DefaultPlan, CutsTheAttentionOfOneRowOnlyWhereThatSavesAQuarter) {
+TEST(DefaultPlan, CutsTheAttentionOfOneRowOnlyWhereThatSavesATenth) {
   const auto bytes = model::testing::TinyModel().bytes();
   const model::Model model = *model::Model::load(*model::memory_source(bytes), "tiny.gguf", {});
   const graph::Graph graph = *graph::build(model);
@@ -83,8 +83,8 @@ TEST(DefaultPlan, CutsTheAttentionOfOneRowOnlyWhereThatSavesAQuarter) {
     }
     return Placement();
   };
-  EXPECT_EQ(attention_of_one_row(2).cut, Cut::kPaired);
-  const Placement whole = attention_of_one_row(4);
+  EXPECT_EQ(attention_of_one_row(4).cut, Cut::kPaired);
+  const Placement whole = attention_of_one_row(12);
   EXPECT_EQ(whole.cut, Cut::kNone);
   ASSERT_EQ(whole.parts.size(), 1u);
   EXPECT_EQ(whole.parts[0].device, "a");

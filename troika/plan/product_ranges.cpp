@@ -112,17 +112,28 @@ std::vector<Range> ProductRanges::inputs(const Op& op, const Placement& placemen
   return split(inputs, grain(inputs, tile, least, shares.size()), shares);
 }
 
+double ProductRanges::attention_part(graph::OpId attention) const {
+  int64_t projection = 0;
+  for (const graph::OpId reader : readers_[static_cast<size_t>(graph_.op(attention).output)]) {
+    projection += graph::macs_per_row(graph_, reader, 0);
+  }
+  if (projection == 0) return 0;
+  return static_cast<double>(graph::macs_per_row(graph_, attention, kUsualDepth)) /
+         static_cast<double>(2 * projection);
+}
+
 HeadSplit ProductRanges::attention_heads(int32_t layer, std::span<const double> shares) const {
   const auto found = attention_.find(layer);
   if (found == attention_.end()) {
-    return split_heads(graph_.n_kv_heads, graph_.n_kv_heads, 1, shares);
+    return split_heads(graph_.n_kv_heads, graph_.n_kv_heads, 1, 0, shares);
   }
   const Op& attention = graph_.op(found->second);
   const int64_t heads = attention.heads.n_heads;
   const int64_t head_dim = attention.heads.head_dim;
   // As many heads together as the product behind them can take a slice of, if there are enough.
   const int64_t together = std::lcm(block_of_readers(attention.output), head_dim) / head_dim;
-  return split_heads(heads, graph_.n_kv_heads, grain(heads, together, 1, shares.size()), shares);
+  return split_heads(heads, graph_.n_kv_heads, grain(heads, together, 1, shares.size()),
+                     attention_part(found->second), shares);
 }
 
 }  // namespace troika::plan

@@ -16,6 +16,9 @@
 
 namespace troika::plan {
 
+// Keys that a query is taken to see, where what attention costs beside products matters.
+inline constexpr int64_t kUsualDepth = 512;
+
 // Borrows all that it is given; `devices` are the plan's, `infos` theirs.
 class ProductRanges {
  public:
@@ -38,6 +41,8 @@ class ProductRanges {
   };
   std::optional<HeadUse> head_use(graph::TensorId tensor) const;
   HeadSplit attention_heads(int32_t layer, std::span<const double> shares) const;
+  // What an attention costs as a part of its queries and their output projection.
+  double attention_part(graph::OpId attention) const;
   // The block of the products that take a tensor's columns as slices of their inputs: 1 if none
   // does.
   int64_t block_of_readers(graph::TensorId tensor) const;

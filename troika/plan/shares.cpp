@@ -70,19 +70,21 @@ std::vector<Range> split(int64_t total, int64_t grain, std::span<const double> s
   return ranges;
 }
 
-HeadSplit split_heads(int64_t n_heads, int64_t n_kv_heads, int64_t grain,
+HeadSplit split_heads(int64_t n_heads, int64_t n_kv_heads, int64_t grain, double attention,
                       std::span<const double> shares) {
   HeadSplit heads;
   heads.kv = split(n_kv_heads, 1, shares);
   const std::vector<double> borders = cumulative(shares);
-  // A query head is computed and projected, a KV head is two: key and value.
-  const auto all = static_cast<double>(n_heads + n_kv_heads);
+  // A query head is computed and projected, which costs as much as key and value of a KV head.
+  const double query = 1 + attention;
+  const double all = query * static_cast<double>(n_heads) + static_cast<double>(n_kv_heads);
   int64_t begin = 0;
   for (size_t i = 0; i < borders.size(); ++i) {
     int64_t end = n_heads;
     if (i + 1 < borders.size()) {
-      // What the border leaves for q, once k and v have their part.
-      end = nearest_multiple(borders[i] * all - static_cast<double>(heads.kv[i].end), grain);
+      // What the border leaves for query heads, once k and v have their part.
+      const double left = borders[i] * all - static_cast<double>(heads.kv[i].end);
+      end = nearest_multiple(left / query, grain);
       end = std::clamp(end, begin, n_heads);
     }
     heads.query.push_back({begin, end});

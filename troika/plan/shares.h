@@ -20,12 +20,14 @@ struct Range {
 std::vector<Range> split(int64_t total, int64_t grain, std::span<const double> shares);
 
 // The same for the heads of one attention: query heads at multiples of `grain`, and KV heads, so
-// that each part's heads of q, k, v and the output projection together come closest to its share.
+// that each part's heads of q, k, v, attention and the output projection together come closest to
+// its share. `attention` is what a query head costs in the attention, as a part of what it costs in
+// q and in the output projection.
 struct HeadSplit {
   std::vector<Range> query;
   std::vector<Range> kv;
 };
-HeadSplit split_heads(int64_t n_heads, int64_t n_kv_heads, int64_t grain,
+HeadSplit split_heads(int64_t n_heads, int64_t n_kv_heads, int64_t grain, double attention,
                       std::span<const double> shares);
 
 // `rows` in pieces that a device with these standard lengths computes with the least padding, each

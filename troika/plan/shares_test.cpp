@@ -32,5 +32,15 @@ TEST(Shares, OfRowsAreNeverAFewSingleOnesBesideLongerLengths) {
   EXPECT_EQ(counts(4, {0.5, 0.5}, kSingle), (std::vector<int64_t>{2, 2}));
 }
 
+TEST(Shares, OfHeadsCountWhatAttentionCosts) {
+  const double shares[] = {0.53, 0.47};
+  // Nine query heads and three KV heads: with k and v of two, the first has too much of the
+  // products with five query heads, and too little of all with four once attention is counted.
+  EXPECT_EQ(split_heads(9, 3, 1, 0, shares).query.front(), (Range{0, 4}));
+  EXPECT_EQ(split_heads(9, 3, 1, 0.9, shares).query.front(), (Range{0, 5}));
+  EXPECT_EQ(split_heads(9, 3, 1, 0.9, shares).kv.front(), (Range{0, 2}));
+  EXPECT_EQ(split_heads(9, 3, 1, 0.9, shares).query.back(), (Range{5, 9}));
+}
+
 }  // namespace
 }  // namespace troika::plan

@@ -9,9 +9,10 @@ namespace {
 
 // Weight of the newest duration in the running mean is 1 / kDurationMemory.
 constexpr int kDurationMemory = 4;
-// Part of itself by which a typical duration follows the newest: one that another program has made
-// ten times longer moves it by no more.
-constexpr int kTypicalPart = 8;
+// A typical duration follows the newest by no more than this part of itself: one that another
+// program has made ten times longer counts little, and is made good by the next.
+constexpr int kTypicalRise = 8;
+constexpr int kTypicalFall = 2;
 // Wake-ups of a device that are kept: some hundred tokens' worth.
 constexpr size_t kKeptWakeUps = 8192;
 
@@ -48,11 +49,12 @@ class Account {
     const device::TaskTimes times = context_.devices[index]->times(context_.fences[i]);
     const Duration busy = times.end - times.start;
     Duration& usual = schedule_.durations[i];
+    const bool is_first = usual == Duration::zero();
     const Duration took = times.end - times.queued;
     usual = usual == Duration::zero() ? took : usual + (took - usual) / kDurationMemory;
     context_.paces[index].seconds += to_seconds(busy);
     context_.paces[index].macs += static_cast<double>(context_.macs_of(task));
-    add_work(i, times);
+    add_work(i, times, is_first);
     Span& span = spans_[index];
     span.busy += busy;
     span.first = std::min(span.first, times.start);
@@ -63,7 +65,9 @@ class Account {
     schedule_.usual[i].add(context_.rows_of(task), busy);
   }
 
-  void add_work(size_t i, const device::TaskTimes& times) {
+  // What shares follow from leaves out first times, in which memory is touched and kernels are
+  // prepared.
+  void add_work(size_t i, const device::TaskTimes& times, bool is_first) {
     const plan::Task& task = tasks()[i];
     DeviceWork& work = context_.work[static_cast<size_t>(task.device)];
     const PartWork did{context_.macs_of(task), times.end - times.start};
@@ -71,11 +75,12 @@ class Account {
     ++work.tasks;
     if (times.wait > Duration::zero()) count_join(task, times, work);
     const int64_t pass_rows = context_.views.rows();
-    if (pass_rows == 1) {
+    if (pass_rows == 1 && !is_first) {
       const PartWork undisturbed{did.macs, typical(i, did.busy)};
       work.decode[static_cast<size_t>(schedule_.parts[i])].add(undisturbed);
     }
-    if (pass_rows > plan::kManyRows) work.prefill.add(did);
+    // Schedules of many rows are as many as prompts are long: the first of all is left out.
+    if (pass_rows > plan::kManyRows && context_.passes > 0) work.prefill.add(did);
     if (schedule_.predicted_us.empty()) return;
     work.predicted += std::chrono::duration_cast<Duration>(
         std::chrono::duration<double, std::micro>(schedule_.predicted_us[i]));
@@ -84,9 +89,9 @@ class Account {
 
   Duration typical(size_t task, Duration took) {
     Duration& typical = schedule_.typical[task];
-    const Duration most = typical / kTypicalPart;
-    typical =
-        typical == Duration::zero() ? took : typical + std::clamp(took - typical, -most, most);
+    const Duration step =
+        std::clamp(took - typical, -typical / kTypicalFall, typical / kTypicalRise);
+    typical = typical == Duration::zero() ? took : typical + step;
     return typical;
   }
 

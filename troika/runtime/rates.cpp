@@ -10,6 +10,7 @@
 #include "troika/device/memory.h"
 #include "troika/device/quarantine.h"
 #include "troika/plan/give_to_others.h"
+#include "troika/plan/product_ranges.h"
 #include "troika/runtime/executor.h"
 #include "troika/runtime/kv_cache.h"
 
@@ -22,8 +23,6 @@ constexpr int kMostRuns = 200;
 // do not.
 constexpr int64_t kStreamedBytes = int64_t{48} << 20;
 constexpr int64_t kLeastLayers = 2;
-// Tokens that attention sees in such a pass.
-constexpr int64_t kDepth = 512;
 
 using Devices = std::span<const std::unique_ptr<device::Device>>;
 
@@ -180,7 +179,8 @@ class Refinement {
     // What lies in a device's own memory cannot be filled from here.
     const bool shared = std::all_of(infos_.begin(), infos_.end(),
                                     [](const auto& info) { return info.unified_memory; });
-    ASSIGN_OR_RETURN(const auto trial, make_trial(layers, 1, rates, shared ? kDepth : 0));
+    ASSIGN_OR_RETURN(const auto trial,
+                     make_trial(layers, 1, rates, shared ? plan::kUsualDepth : 0));
     std::vector<std::array<std::vector<double>, kWorkParts>> seen(rates.size());
     RETURN_IF_ERROR(
         trial->run(1, WantLogits::kLast, clock_.now() + budget, clock_, [&](const auto& work) {

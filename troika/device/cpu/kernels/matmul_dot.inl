@@ -18,6 +18,25 @@ KERNEL_INLINE int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 
 KERNEL_INLINE void prefetch(const std::byte* p) { __builtin_prefetch(p); }
 
+// Walks ahead of a product over what it will read: rows of `row` bytes, `gap` bytes apart, for a
+// cut of the inputs leaves between them what it does not read.
+struct Ahead {
+  const std::byte* at;
+  int64_t left;  // of the row
+  int64_t row;
+  int64_t gap;
+
+  KERNEL_INLINE void fetch(int64_t bytes) {
+    for (int64_t i = 0; i < bytes; i += kCacheLine) prefetch(at + i);
+    at += bytes;
+    left -= bytes;
+    while (left <= 0) {
+      at += gap;
+      left += row;
+    }
+  }
+};
+
 // Makes the compiler forget what it has loaded through p, so that x is read from L1 again rather
 // than kept in registers that are not there.
 KERNEL_INLINE const float* reread(const float* p) {
@@ -62,7 +81,8 @@ template <TensorType type, int rows, int outputs>
 KERNEL_INLINE void dot_chunk(const float* const (&x_begin)[rows],
                              const std::byte* const (&w_begin)[outputs], int64_t n,
                              const Halves (&halves)[outputs], const NextChunk<outputs>& next,
-                             Halves (&next_halves)[outputs], float (&sums)[rows][outputs]) {
+                             Halves (&next_halves)[outputs], Ahead& ahead,
+                             float (&sums)[rows][outputs]) {
   using W = Weights<type>;
   constexpr bool kXFitsRegisters = rows * kPartVecs + rows * outputs + 6 <= kRegisters;
   // Outputs whose sums are interleaved, so that no multiply-add waits long for the one before it.
@@ -76,12 +96,10 @@ KERNEL_INLINE void dot_chunk(const float* const (&x_begin)[rows],
     for (int c = 0; c < outputs; ++c) acc[r][c] = zero();
   }
   const int64_t blocks = n / W::kBlock;
-  const std::byte* const ahead = w[0] + kPrefetchBytes;
   Scales scales[outputs];
   for (int c = 0; c < outputs; ++c) W::take_scales(halves[c], blocks, scales[c]);
   for (int64_t b = 0; b < blocks; ++b) {
-    constexpr int64_t kBytes = outputs * W::kBytes;
-    for (int64_t i = 0; i < kBytes; i += kCacheLine) prefetch(ahead + b * kBytes + i);
+    ahead.fetch(outputs * W::kBytes);
     if (b < next.blocks) {
       for (int c = 0; c < outputs; ++c) W::take_half(next.w[c], b, next_halves[c]);
     }
@@ -137,7 +155,7 @@ KERNEL_INLINE NextChunk<outputs> chunk_at(const MatMulArgs& args, int64_t n, int
 // on return those of the first chunk of outputs next_n ...
 template <TensorType type, int rows, int outputs>
 void dot_tile(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0, int64_t next_n,
-              Halves (&halves)[2][outputs], int& current) {
+              Halves (&halves)[2][outputs], int& current, Ahead& ahead) {
   const float* x[rows];
   float total[rows][outputs] = {};
   for (int64_t k0 = 0; k0 < args.k; k0 += kChunk) {
@@ -150,7 +168,7 @@ void dot_tile(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0, in
         chunk_at<type, outputs>(args, more ? n0 : next_n, more ? k0 + kChunk : 0);
     float sums[rows][outputs];
     dot_chunk<type, rows, outputs>(x, chunk.w, lesser(args.k - k0, kChunk), halves[current], next,
-                                   halves[1 - current], sums);
+                                   halves[1 - current], ahead, sums);
     current = 1 - current;
     for (int r = 0; r < rows; ++r) {
       if (k0 == 0 && args.add != nullptr) {
@@ -168,6 +186,16 @@ void dot_tile(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0, in
   }
 }
 
+// From kPrefetchBytes behind the beginning of output n on.
+template <TensorType type>
+Ahead ahead_of(const MatMulArgs& args, int64_t n) {
+  using W = Weights<type>;
+  const int64_t row = (args.k + W::kBlock - 1) / W::kBlock * W::kBytes;
+  const int64_t rows = kPrefetchBytes / row;
+  const int64_t in_row = kPrefetchBytes % row;
+  return {args.w + (n + rows) * args.w_stride + in_row, row - in_row, row, args.w_stride - row};
+}
+
 // All whole tiles from n on; returns the first output that is left.
 template <TensorType type, int rows, int outputs>
 int64_t dot_tiles(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n, int64_t n1) {
@@ -175,9 +203,10 @@ int64_t dot_tiles(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n,
   Halves halves[2][outputs];
   int current = 0;
   take_halves<type, outputs>(chunk_at<type, outputs>(args, n, 0), 0, halves[0]);
+  Ahead ahead = ahead_of<type>(args, n);
   for (; n + outputs <= n1; n += outputs) {
     const int64_t next = n + 2 * outputs <= n1 ? n + outputs : n;
-    dot_tile<type, rows, outputs>(args, m0, n_rows, n, next, halves, current);
+    dot_tile<type, rows, outputs>(args, m0, n_rows, n, next, halves, current, ahead);
   }
   return n;
 }
