@@ -29,7 +29,7 @@ class Bench final : public Verb {
                "Cores of all devices together (default: every core)", "LLAMA_ARG_THREADS");
     flags.text("--ubatch-size", lists_.ubatch, "LIST", "Rows of one pass (default: 512)");
     flags.ignored("-b,--batch-size", Flags::Arity::kOne, "-ub alone bounds a pass here");
-    flags.text("--cache-type-k", lists_.kv_types, "LIST", "KV cache: f32, f16 (default: f32)");
+    flags.name("--cache-type-k", lists_.kv_types, "LIST", "KV cache: f32, f16 (default: f32)");
     flags.ignored("--cache-type-v", Flags::Arity::kOne, "it is always as -ctk");
     flags.begin_group("Output");
     flags.choice("-o,--output", format_, {"md", "json", "jsonl", "csv"}, "Format");

@@ -11,12 +11,12 @@ class Devices final : public Verb {
  public:
   void declare(Flags& flags) override {
     flags.begin_group("Devices");
-    flags.text("--device", devices_, "LIST",
+    flags.name("--device", devices_, "LIST",
                "Open these, as 'troika run' would (default: every kind that this build knows)",
                "LLAMA_ARG_DEVICE");
     flags.integer("-t,--threads", threads_, kThreadRange,
                   "Cores of all devices together (default: every core)", "LLAMA_ARG_THREADS");
-    flags.text("--kernels", kernels_, "NAME", "Kernels of the cpu (default: the fastest)");
+    flags.name("--kernels", kernels_, "NAME", "Kernels of the cpu (default: the fastest)");
     flags.begin_group("Output");
     flags.toggle("--json", json_, "Print a list of JSON objects");
     flags.set_examples("  troika devices\n  troika devices --device cpu@0-1 --json\n");
@@ -41,7 +41,7 @@ class Devices final : public Verb {
       }
     } else {
       for (const device::DeviceType* const type : device::device_types()) {
-        if (type->wraps) continue;  // nothing by itself
+        if (type->wraps()) continue;  // nothing by itself
         // A kind that is not here is shown with the reason, and hides no other.
         ASSIGN_OR_RETURN(const auto tried, try_devices(type->name, options));
         show(tried.front());

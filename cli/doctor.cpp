@@ -157,7 +157,7 @@ class Doctor final : public Verb {
  public:
   void declare(Flags& flags) override {
     flags.begin_group("Devices");
-    flags.text("--device", devices_, "LIST",
+    flags.name("--device", devices_, "LIST",
                "Examine these, and fail if one is missing (default: every kind that this build "
                "knows, and fail only if one is broken)",
                "LLAMA_ARG_DEVICE");
@@ -189,7 +189,7 @@ class Doctor final : public Verb {
       ASSIGN_OR_RETURN(devices, try_devices(devices_, options));
     } else {
       for (const device::DeviceType* const type : device::device_types()) {
-        if (type->wraps) continue;  // nothing by itself
+        if (type->wraps()) continue;  // nothing by itself
         ASSIGN_OR_RETURN(auto tried, try_devices(type->name, options));
         devices.push_back(std::move(tried.front()));
       }

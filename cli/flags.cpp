@@ -97,6 +97,19 @@ void Flags::text(const std::string& names, std::string& target, const std::strin
   };
 }
 
+void Flags::name(const std::string& names, std::string& target, const std::string& placeholder,
+                 const std::string& help, const std::string& env) {
+  Flag& flag = add(names, Arity::kOne, placeholder, help, env);
+  flag.set = [&target, placeholder](std::string_view what, const std::string& value) -> Status {
+    if (value.empty()) {
+      return make_error(ErrorCode::kInvalidArgument, "{}: '' is no {}; give one, or leave it out",
+                        what, placeholder);
+    }
+    target = value;
+    return {};
+  };
+}
+
 void Flags::file(const std::string& names, std::string& target, const std::string& help,
                  const std::string& env) {
   Flag& flag = add(names, Arity::kOne, "FILE", help, env);

@@ -37,6 +37,10 @@ class Flags {
               const std::string& env = "");
   void text(const std::string& names, std::string& target, const std::string& placeholder,
             const std::string& help, const std::string& env = "");
+  // The same for a name, or a list of names; an empty one is refused, which is what a variable that
+  // is not set leaves of "$LIST".
+  void name(const std::string& names, std::string& target, const std::string& placeholder,
+            const std::string& help, const std::string& env = "");
   // A path; an empty one is refused, which is what a variable that is not set leaves of "$FILE".
   void file(const std::string& names, std::string& target, const std::string& help,
             const std::string& env = "");

@@ -188,7 +188,13 @@ Result<LoadedEngine> load_engine(const ModelFlags& model_flags, const EngineFlag
   }
   RETURN_IF_ERROR(check_flags(engine_flags, chosen.plan));
   if (engine_flags.tune) {
-    ASSIGN_OR_RETURN(chosen.plan, tuned_plan(model_flags, engine_flags, console));
+    auto tuned = tuned_plan(model_flags, engine_flags, console);
+    if (!tuned && tuned.error().code != ErrorCode::kDeviceFailed) {
+      return tl::unexpected<Error>(std::move(tuned.error()));
+    }
+    // The engine puts aside who fails again: the answer is wanted all the same.
+    if (!tuned) console.warn("not tuned: " + tuned.error().message);
+    if (tuned) chosen.plan = *std::move(tuned);
   }
   return load_engine_by(model_flags, engine_flags, std::move(chosen), console, max_logit_rows);
 }

@@ -36,12 +36,12 @@ void ModelFlags::declare(Flags& flags) {
 
 void EngineFlags::declare_devices(Flags& flags) {
   flags.begin_group("Devices");
-  flags.text("--device", devices, "LIST",
+  flags.name("--device", devices, "LIST",
              "Devices and their cores: cpu, cpu@0-1, cpu@0,openvino@1 (default: those of --plan, "
              "else cpu)",
              "LLAMA_ARG_DEVICE");
   flags.file("--plan", plan_path, "Who computes what, as written there");
-  flags.text("--split", split, "RULE",
+  flags.name("--split", split, "RULE",
              "How work is cut among devices: [PHASE=]CUT[:SHARE/SHARE...], as in paired or "
              "prefill=activation-centric:60/40,decode=none (default: shares by measured rates)");
   flags.toggle(
@@ -59,7 +59,7 @@ void EngineFlags::declare_devices(Flags& flags) {
   flags.toggle(
       "--no-cache", no_cache,
       "Neither use nor keep what runs find out: checks of devices, rates, compiled graphs");
-  flags.text("--kernels", kernels, "NAME",
+  flags.name("--kernels", kernels, "NAME",
              "Kernels of the cpu: portable, avx2, avx512 (default: the fastest)");
   flags.output("--trace", trace_path, "Write what ran when, for Perfetto or chrome://tracing");
   flags.toggle("--memory", memory, "Print on stderr, at the end, who holds how much memory");
@@ -88,9 +88,9 @@ void EngineFlags::declare(Flags& flags) {
                 "Tokens of a prompt handed over at once (default: 2048)", "LLAMA_ARG_BATCH");
   flags.integer("--ubatch-size", ubatch, kPassRange, "Rows of one pass (default: 512)",
                 "LLAMA_ARG_UBATCH");
-  flags.text("--cache-type-k", key_type, "TYPE", "KV cache: f32, f16 (default: f32)",
+  flags.name("--cache-type-k", key_type, "TYPE", "KV cache: f32, f16 (default: f32)",
              "LLAMA_ARG_CACHE_TYPE_K");
-  flags.text("--cache-type-v", value_type, "TYPE", "As --cache-type-k; both are equal",
+  flags.name("--cache-type-v", value_type, "TYPE", "As --cache-type-k; both are equal",
              "LLAMA_ARG_CACHE_TYPE_V");
   key_type.clear();
   value_type.clear();

@@ -33,7 +33,7 @@ class Plan final : public Verb {
         "--soc", soc_, "NAME",
         "A described chip, by name or as a file with '/' in its path or '.json' at its end");
     flags.begin_group("This machine, instead of a described chip");
-    flags.text("--device", engine_.devices, "LIST",
+    flags.name("--device", engine_.devices, "LIST",
                "Devices of which a profile is kept (see 'troika profile'): cpu@0,openvino@1");
     flags.file("--profile", profile_, "A profile to plan from instead");
     flags.toggle("--tune", tune_,

@@ -30,7 +30,7 @@ class ProfileVerb final : public Verb {
     flags.positional("FILE", file_, "A profile to show instead of this machine's");
     model_.declare(flags);
     flags.begin_group("Measuring");
-    flags.text("--device", devices_, "LIST", "Devices, joined by commas (default: cpu)");
+    flags.name("--device", devices_, "LIST", "Devices, joined by commas (default: cpu)");
     flags.integer("-t,--threads", threads_, kThreadRange,
                   "Cores of all devices together (default: every core)");
     flags.choice("--cache-type-k", kv_type_, {"f32", "f16"}, "KV cache (default: f32)");

@@ -27,7 +27,7 @@ class SocVerb final : public Verb {
         "With show a description's name");
     model_.declare(flags);
     flags.begin_group("from-profile");
-    flags.text("--device", devices_, "LIST", "The devices of the stored profile (default: cpu)");
+    flags.name("--device", devices_, "LIST", "The devices of the stored profile (default: cpu)");
     flags.text("--name", chip_, "NAME", "The description's name (default: this-machine)");
     flags.begin_group("Output");
     flags.file("-o,--output", output_, "Write the description to a file");

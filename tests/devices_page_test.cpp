@@ -47,7 +47,7 @@ std::vector<Cells> table(const std::string& title) {
 std::vector<std::string> device_names() {
   std::vector<std::string> names;
   for (const DeviceType* const type : device_types()) {
-    if (!type->wraps) names.push_back(fmt::format("`{}`", type->name));
+    if (!type->wraps()) names.push_back(fmt::format("`{}`", type->name));
   }
   return names;
 }

@@ -250,11 +250,21 @@ Result<std::unique_ptr<Device>> open(const HalfOptions& options, const Clock& cl
   }
 }
 
+namespace {
+
+Result<std::unique_ptr<Device>> open_requested(const OpenRequest& request) {
+  if (!request.spec.instance.empty()) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "device \"{}\" has no instance \"{}\": write half or half@core",
+                      request.spec.text, request.spec.instance);
+  }
+  return open({request.spec.text, request.spec.cores}, request.clock);
+}
+
+}  // namespace
+
 // How the registry knows it.
 extern const DeviceType kDeviceType;
-const DeviceType kDeviceType{"half", "products of FP16 inputs in plain C++",
-                             [](const OpenRequest& request) {
-                               return open({request.spec.text, request.spec.cores}, request.clock);
-                             }};
+const DeviceType kDeviceType{"half", "products of FP16 inputs in plain C++", open_requested};
 
 }  // namespace troika::device::half

@@ -11,11 +11,15 @@
 #include "tests/repository.h"
 #include "troika/device/conformance/run_case.h"
 #include "troika/device/cpu/cpu_device.h"
+#include "troika/device/device_type.h"
 #include "troika/plan/default_plan.h"
 #include "troika/plan/testing/random_plan.h"
 #include "troika/runtime/executor.h"
 
 namespace troika::device::half {
+
+extern const DeviceType kDeviceType;
+
 namespace {
 
 using conformance::Case;
@@ -108,6 +112,17 @@ TEST(HalfDevice, RefusesCoresItCannotUse) {
   const auto device = open(options);
   ASSERT_FALSE(device.has_value());
   EXPECT_EQ(device.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(HalfDevice, IsOpenedByItsNameAlone) {
+  const auto opened = [](const DeviceSpec& spec) {
+    return kDeviceType.open({spec, {0}, {}, system_clock(), {}});
+  };
+  EXPECT_TRUE(opened({"half", "half", "", {}, {}}).has_value());
+  const auto refused = opened({"half:x", "half", "x", {}, {}});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(refused.error().message, HasSubstr("\"half:x\" has no instance \"x\""));
 }
 
 TEST(HalfDevice, SharesWeightsBetweenLengthsAndGivesThemBack) {

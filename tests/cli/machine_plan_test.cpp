@@ -117,6 +117,19 @@ TEST_F(MachinePlan, TuningEndsWithinItsBudget) {
   expect_error(answer({"--tune", "--tune-budget", "0"}), kUsage, "--tune-budget");
 }
 
+// At load, and in the middle of the profile.
+TEST_F(MachinePlan, AnswersThoughADeviceFailsWhileItIsTuned) {
+  const std::string plain = answer({"--device", "cpu@0"}).out;
+  for (const std::string fault : {"open-fails", "lost@400"}) {
+    SCOPED_TRACE(fault);
+    const Outcome outcome = answer({"--tune", "--device", "cpu@0,faulty:" + fault + ":cpu@0"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, plain);
+    EXPECT_THAT(outcome.err, HasSubstr("warning: not tuned: device "));
+    EXPECT_THAT(outcome.err, Not(HasSubstr("error:")));
+  }
+}
+
 TEST_F(MachinePlan, AnInterruptedTuningKeepsWhatIsThere) {
   ASSERT_EQ(troika({"profile", "-m", tiny_model(), "--device", kDevices}).exit_code, 0);
   Command command;

@@ -145,6 +145,13 @@ TEST(SeveralDevices, AnImpossibleDeviceIsTheUsersMistake) {
   }
 }
 
+TEST(SeveralDevices, MoreThreadsThanWereAskedForAreWarnedOf) {
+  const Outcome outcome = troika_run(answer_on("cpu,systolic", {"-t", "1"}));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err,
+              HasSubstr("warning: -t 1: the devices named use 2 threads all the same"));
+}
+
 TEST(SeveralDevices, APlanForDevicesThatAreNotHereIsNamed) {
   const std::string path = scratch_folder() + "/of-another-chip.json";
   std::string plan = plan_for("0123456789abcdef", "");

@@ -144,12 +144,27 @@ void ProfiledCost::learn(const DeviceProfile& device) {
   facts.bandwidth_gbps = std::max(device.read_gbps, kSlowestGbps);
   facts_.push_back(std::move(facts));
 
-  Laws laws{profile::ProductLaw(device.products, profile::Padding::of(device)), {}, {}, {}, {}};
-  Fit attention;
+  Laws laws{
+      profile::ProductLaw(device.products, profile::Padding::of(device)), {}, {}, 0, {}, {}, {}};
+  Fit attention, reading;
+  double most_of_few = 0;
+  double least_of_many = HUGE_VAL;
   for (const profile::AttentionPoint& p : device.attention) {
-    attention.add(p.macs(), p.bytes(), p.time.median_us);
+    const double intensity = p.macs() / p.bytes();
+    if (p.rows <= profile::kFewRows) {
+      reading.add(0, p.bytes(), p.time.median_us);
+      most_of_few = std::max(most_of_few, intensity);
+    } else {
+      attention.add(p.macs(), p.bytes(), p.time.median_us);
+      least_of_many = std::min(least_of_many, intensity);
+    }
   }
   laws.attention = attention.solve();
+  laws.reading = reading.solve();
+  if (!laws.attention.known) laws.attention = laws.reading;
+  if (laws.reading.known) {
+    laws.reading_until = std::sqrt(most_of_few * std::max(most_of_few, least_of_many));
+  }
   Fit elementwise;
   for (const profile::ElementwisePoint& p : device.elementwise) {
     elementwise.add(p.bytes, 0, p.time.median_us);
@@ -190,7 +205,7 @@ void ProfiledCost::learn_layers(const DeviceProfile& device, Laws& laws) const {
     // them.
     const double row_bytes =
         kActivationBytes * static_cast<double>(10 * model.hidden + 2 * q + 4 * kv + 3 * model.ffn);
-    const double others = laws.attention.of(attention.macs(), attention.bytes()) +
+    const double others = laws.attention_us(attention.macs(), attention.bytes()) +
                           7 * laws.elementwise.base +
                           laws.elementwise.per_x * row_bytes * dimension(point.rows);
     const double left = point.time.median_us - device.launch.task_us - others;
@@ -269,11 +284,11 @@ std::optional<Estimate> ProfiledCost::product(size_t device, const Product& prod
 }
 
 std::optional<Estimate> ProfiledCost::attention(size_t device, double macs, double bytes) const {
-  const Line& law = laws_[device].attention;
-  if (!law.known) return std::nullopt;
+  const Laws& laws = laws_[device];
+  if (!laws.attention.known) return std::nullopt;
   Estimate estimate;
   estimate.bytes = bytes;
-  estimate.compute_us = law.of(macs, bytes);
+  estimate.compute_us = laws.attention_us(macs, bytes);
   return estimate;
 }
 

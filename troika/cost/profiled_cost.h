@@ -2,6 +2,7 @@
 // points become laws.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "troika/cost/cost_model.h"
@@ -42,11 +43,17 @@ class ProfiledCost final : public CostModel {
   };
   struct Laws {
     profile::ProductLaw products;
-    Line attention;    // of multiply-adds and bytes
-    Line elementwise;  // of bytes
-    Line build;        // of rows
+    Line attention;            // of multiply-adds and bytes
+    Line reading;              // of few rows, which is reading keys and values: of bytes
+    double reading_until = 0;  // multiply-adds for a byte
+    Line elementwise;          // of bytes
+    Line build;                // of rows
     // How much longer products take in a whole layer than by themselves, by rows, ascending.
     std::vector<std::pair<double, double>> in_layers;
+
+    double attention_us(double macs, double bytes) const {
+      return (macs <= reading_until * bytes ? reading : attention).of(macs, bytes);
+    }
   };
   struct Fit;
 

@@ -49,7 +49,10 @@ struct DeviceType {
   // kInvalidArgument for a specification that means nothing: the user's mistake, which ends the
   // program. Any other error puts the device aside.
   Result<std::unique_ptr<Device>> (*open)(const OpenRequest& request);
-  bool wraps = false;  // is written before another device: `name:instance:device`
+  // Of a kind that wraps another one, and is written before it: such a device string, for errors.
+  std::string_view wrapping = {};
+
+  bool wraps() const { return !wrapping.empty(); }
 };
 
 }  // namespace troika::device

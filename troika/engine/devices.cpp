@@ -75,7 +75,7 @@ void warn_of_settings(const EngineOptions& options, int asked_threads, const Dev
                  ", which takes floats: only devices that can take 8 bits do");
   }
   if (asked_threads > 0 && options.threads > asked_threads) {
-    options.warn(fmt::format("-t {}: the devices named use {} cores all the same", asked_threads,
+    options.warn(fmt::format("-t {}: the devices named use {} threads all the same", asked_threads,
                              options.threads));
   }
 }

@@ -1,8 +1,10 @@
-// The engine's plan: the user's, or shares by rates that are remembered or measured now.
+// The engine's plan: the user's, or shares by rates that are remembered, measured now, or learnt
+// from answers.
 #include <algorithm>
 
 #include "troika/base/cache_file.h"
 #include "troika/base/thread_time.h"
+#include "troika/engine/balance.h"
 #include "troika/engine/engine_state.h"
 #include "troika/engine/rates_store.h"
 #include "troika/plan/give_to_others.h"
@@ -122,6 +124,42 @@ void Engine::State::forget_plan() {
   options.plan.reset();
   predictions.reset();
   options.split.clear();
+}
+
+void Engine::State::learn_rates() {
+  std::vector<SeenWork> work;
+  std::vector<plan::DeviceRates> known;
+  for (const auto& device : devices) {
+    work.push_back(seen[device->info().name]);
+    known.push_back(rates[device->info().name]);
+  }
+  const std::vector<plan::DeviceRates> learnt = learnt_rates(work, known);
+  if (learnt == known) return;
+  for (size_t i = 0; i < learnt.size(); ++i) rates[devices[i]->info().name] = learnt[i];
+  const RatesStore store(options.cache_folder);
+  const Status saved = store.save(rates_identity(graph, devices, options.build), learnt);
+  if (!saved && options.note) options.note("rates: not remembered: " + saved.error().message);
+}
+
+Status Engine::balance() {
+  State& s = *state_;
+  s.collect_uses();
+  if (s.predictions && s.executor) return s.correct_plan();
+  if (!s.shares_by_rates || !s.executor) return {};
+  s.learn_rates();
+  std::vector<SeenWork> work;
+  for (const auto& device : s.devices) work.push_back(s.seen[device->info().name]);
+  const Saved saved = saved_by_balance(work);
+  if (!is_worthwhile(saved, s.tried)) return {};
+  s.tried = saved;
+  s.retire_executor();
+  RETURN_IF_ERROR(s.make_executor());
+  if (s.options.note) {
+    s.options.note(
+        fmt::format("rates: new shares, to save {:.0f} % of decode and {:.0f} % of prefill: {}",
+                    100 * saved.decode, 100 * saved.prefill, s.plan.reason));
+  }
+  return {};
 }
 
 }  // namespace troika::engine

@@ -57,6 +57,22 @@ double shape_effect(const Unit& unit, const Product& padded_product, bool weight
   return factor;
 }
 
+// Of a path with so many rows, TFLOPS.
+double rate_of(const Path& path, int64_t rows) {
+  if (!path.rate_by_tokens) return path.rate;
+  const std::vector<double>& tokens = path.rate_by_tokens->tokens;
+  const std::vector<double>& rates = path.rate_by_tokens->values;
+  const auto wanted = static_cast<double>(rows);
+  const auto above = std::upper_bound(tokens.begin(), tokens.end(), wanted);
+  if (above == tokens.begin()) return rates.front();
+  const auto i = static_cast<size_t>(above - tokens.begin());
+  if (i == tokens.size() || tokens[i - 1] == wanted) return rates[i - 1];
+  const double low = tokens[i - 1] / rates[i - 1];
+  const double high = tokens[i] / rates[i];
+  const double part = (wanted - tokens[i - 1]) / (tokens[i] - tokens[i - 1]);
+  return wanted / (low + part * (high - low));
+}
+
 // Unpacking of the weights, which fewer rows than a full tile need only in part.
 double unpack_us(const Path& path, double weights, int64_t rows) {
   if (!path.unpack) return 0;
@@ -94,8 +110,9 @@ std::optional<Work> product_work(const Unit& unit, const Product& product) {
   constexpr double kActivationBytes = 2;
 
   Work work;
-  const double arithmetic = arithmetic_us(padded_product.operations(), path->rate) +
-                            unpack_us(*path, n * k, padded_product.m);
+  const double arithmetic =
+      arithmetic_us(padded_product.operations(), rate_of(*path, padded_product.m)) +
+      unpack_us(*path, n * k, padded_product.m);
   const double stream = path->stream ? transfer_us(weight_bytes, *path->stream) : 0;
   work.compute_us =
       std::max(arithmetic, stream) * shape_effect(unit, padded_product, product.weight_stationary);
@@ -104,7 +121,7 @@ std::optional<Work> product_work(const Unit& unit, const Product& product) {
   work.bytes = weight_bytes + (fits_cache(unit, activation_bytes) ? 0 : activation_bytes);
   work.memory_us = transfer_us(work.bytes, unit.bandwidth);
   work.fixed_us = path->alone;
-  work.overhead_us = overhead_us(unit);
+  work.overhead_us = overhead_us(unit) + (path->overhead ? path->overhead->value : 0);
   work.path = static_cast<int32_t>(path - unit.paths.data());
   work.integer = path->integer;
   return work;
@@ -128,7 +145,10 @@ std::optional<Work> stored_product_work(const Unit& unit, const Product& product
 std::optional<Work> attention_work(const Unit& unit, double macs, double bytes) {
   if (!unit.attention_rate) return std::nullopt;
   Work work = moved(unit, bytes);
-  work.compute_us = arithmetic_us(2 * macs, *unit.attention_rate);
+  const double arithmetic = arithmetic_us(2 * macs, *unit.attention_rate);
+  const double stream = unit.attention_stream ? transfer_us(bytes, *unit.attention_stream) : 0;
+  work.compute_us = std::max(arithmetic, stream);
+  work.takes_in = stream > arithmetic;
   return work;
 }
 

@@ -197,22 +197,45 @@ Result<std::optional<Figure>> Fields::optional_figure(const char* key, const Fig
   return std::optional<Figure>(std::move(value));
 }
 
-Result<FigureList> Fields::figures(const char* key, const FigureRange& range, size_t most) {
-  ASSIGN_OR_RETURN(Fields fields, object(key));
-  ASSIGN_OR_RETURN(const json* values, fields.array("values", most));
-  FigureList list;
+Result<std::vector<double>> Fields::numbers(const char* key, const FigureRange& range, size_t most,
+                                            bool ascending) {
+  ASSIGN_OR_RETURN(const json* values, array(key, most));
+  std::vector<double> list;
   for (size_t i = 0; i < values->size(); ++i) {
-    const std::string at = fmt::format("{}[{}]", fields.path("values"), i);
+    const std::string at = fmt::format("{}[{}]", path(key), i);
     RETURN_IF_ERROR(check_value((*values)[i], at, range));
     const double value = (*values)[i].get<double>();
-    if (!list.values.empty() && value <= list.values.back()) {
+    if (ascending && !list.empty() && value <= list.back()) {
       return make_error(ErrorCode::kInvalidData, "description: {} is {}, not above the one before",
                         at, value);
     }
-    list.values.push_back(value);
+    list.push_back(value);
   }
+  return list;
+}
+
+Result<FigureList> Fields::figures(const char* key, const FigureRange& range, size_t most) {
+  ASSIGN_OR_RETURN(Fields fields, object(key));
+  FigureList list;
+  ASSIGN_OR_RETURN(list.values, fields.numbers("values", range, most, true));
   RETURN_IF_ERROR(fields.origin(range, list.kind, list.source));
   return list;
+}
+
+Result<std::optional<FigureCurve>> Fields::optional_curve(const char* key,
+                                                          const FigureRange& tokens,
+                                                          const FigureRange& range, size_t most) {
+  if (!has(key)) return std::optional<FigureCurve>();
+  ASSIGN_OR_RETURN(Fields fields, object(key));
+  FigureCurve curve;
+  ASSIGN_OR_RETURN(curve.tokens, fields.numbers("tokens", tokens, most, true));
+  ASSIGN_OR_RETURN(curve.values, fields.numbers("values", range, most, false));
+  if (curve.values.size() != curve.tokens.size()) {
+    return make_error(ErrorCode::kInvalidData, "description: {} has {} tokens, but {} values",
+                      path(key), curve.tokens.size(), curve.values.size());
+  }
+  RETURN_IF_ERROR(fields.origin(range, curve.kind, curve.source));
+  return std::optional<FigureCurve>(std::move(curve));
 }
 
 Status Fields::finish() const {

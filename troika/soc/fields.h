@@ -54,6 +54,9 @@ class Fields {
   Result<std::optional<Figure>> optional_figure(const char* key, const FigureRange& range);
   // {"values", "unit", "kind", "source"}, ascending
   Result<FigureList> figures(const char* key, const FigureRange& range, size_t most);
+  // {"tokens", "values", "unit", "kind", "source"}: as many values as tokens, which are ascending
+  Result<std::optional<FigureCurve>> optional_curve(const char* key, const FigureRange& tokens,
+                                                    const FigureRange& range, size_t most);
 
   // kInvalidData naming a field that was not asked for.
   Status finish() const;
@@ -61,6 +64,8 @@ class Fields {
  private:
   Fields(const nlohmann::json& object, std::string path)
       : object_(&object), path_(std::move(path)) {}
+  Result<std::vector<double>> numbers(const char* key, const FigureRange& range, size_t most,
+                                      bool ascending);
   Status origin(const FigureRange& range, FigureKind& kind, std::string& source);
 
   const nlohmann::json* object_;

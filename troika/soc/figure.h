@@ -30,4 +30,13 @@ struct FigureList {
   std::string source;
 };
 
+// A figure that depends on how many tokens there are at once. `tokens` are ascending, at least one,
+// and have a value each.
+struct FigureCurve {
+  std::vector<double> tokens;
+  std::vector<double> values;
+  FigureKind kind = FigureKind::kFitted;
+  std::string source;
+};
+
 }  // namespace troika::soc

@@ -60,6 +60,10 @@ struct Path {
   // Rows are padded to multiples of it, whatever the unit's law says.
   std::optional<Figure> row_tile;
   Figure rate;  // TFLOPS, two operations for a multiply-add
+  // TFLOPS with so many rows, none above `rate`. Between two of them time is linear in rows, below
+  // the first and above the last the rate is theirs. None: always `rate`.
+  std::optional<FigureCurve> rate_by_tokens;
+  std::optional<Figure> overhead;  // us on top of each product, whatever its extents
   // GB/s at which packed weights can be taken in, where that is less than the memory gives.
   std::optional<Figure> stream;
   // ns for each weight that is unpacked, once for up to `unpack_tokens` tokens; in proportion to
@@ -96,6 +100,8 @@ struct Unit {
   std::optional<StaticGraphs> static_graphs;
   std::optional<Quanta> quanta;
   std::optional<Figure> attention_rate;  // TFLOPS
+  // GB/s at which attention takes in keys and values, where that is less than the memory gives.
+  std::optional<Figure> attention_stream;
   std::optional<Cache> cache;
   std::optional<Figure> elementwise_traffic;  // times the bytes that norms and sums need at least
   std::optional<Figure> operator_overhead;    // us on top of each operator

@@ -19,6 +19,15 @@ void add(Json& object, const char* key, const std::optional<Figure>& value, cons
   if (value) object[key] = figure(*value, unit);
 }
 
+void add(Json& object, const char* key, const std::optional<FigureCurve>& curve, const char* unit) {
+  if (!curve) return;
+  object[key] = {{"tokens", curve->tokens},
+                 {"values", curve->values},
+                 {"unit", unit},
+                 {"kind", to_string(curve->kind)},
+                 {"source", curve->source}};
+}
+
 Json path_json(const Path& path) {
   Json object = {{"types", path.types}};
   if (path.integer) object["integer"] = true;
@@ -26,6 +35,8 @@ Json path_json(const Path& path) {
   if (path.to_tokens > 0) object["to_tokens"] = path.to_tokens;
   add(object, "row_tile", path.row_tile, "tokens");
   object["rate"] = figure(path.rate, "TFLOPS");
+  add(object, "rate_by_tokens", path.rate_by_tokens, "TFLOPS");
+  add(object, "overhead", path.overhead, "us");
   add(object, "stream", path.stream, "GB/s");
   add(object, "unpack", path.unpack, "ns/weight");
   add(object, "unpack_tokens", path.unpack_tokens, "tokens");
@@ -62,6 +73,7 @@ Json unit_json(const Unit& unit) {
   }
   for (const Path& path : unit.paths) object["paths"].push_back(path_json(path));
   add(object, "attention_rate", unit.attention_rate, "TFLOPS");
+  add(object, "attention_stream", unit.attention_stream, "GB/s");
   if (unit.cache) {
     object["cache"] = {{"size", figure(unit.cache->size, "MB")},
                        {"bandwidth", figure(unit.cache->bandwidth, "GB/s")}};

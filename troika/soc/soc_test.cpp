@@ -47,6 +47,13 @@ json full_description() {
   gpu["turbo_speed"] = figure(1.2, "times");
   gpu["power"]["waiting"] = figure(0.4, "W");
   gpu["paths"][0]["row_tile"] = figure(128, "tokens");
+  gpu["paths"][0]["rate_by_tokens"] = {{"tokens", {1, 17, 64}},
+                                       {"values", {0.1, 0.25, 0.5}},
+                                       {"unit", "TFLOPS"},
+                                       {"kind", "measured"},
+                                       {"source", "for the test"}};
+  gpu["paths"][0]["overhead"] = figure(4, "us");
+  gpu["attention_stream"] = figure(20, "GB/s");
   json& npu = soc["units"][2];
   npu["drained_stall"] = figure(0.2, "times");
   npu["queue_depth"] = figure(4, "tasks");
@@ -132,6 +139,39 @@ TEST(Execution, ARowTileOfAPathAndTheOverheadCount) {
   EXPECT_DOUBLE_EQ(tiled->work_us(), 9 + tiled->compute_us);
   EXPECT_EQ(tiled->path, 0);
   EXPECT_DOUBLE_EQ(elementwise_work(unit, 1e6).work_us(), 9 + 10);
+}
+
+TEST(Execution, ARateByTokensIsAsGivenThereAndTimeIsLinearBetween) {
+  Unit unit;
+  unit.bandwidth.value = 1e4;
+  Path path;
+  path.types = {"w4a16"};
+  path.rate = number(0.5);
+  path.rate_by_tokens = FigureCurve{{2, 4, 10}, {0.1, 0.4, 0.25}, FigureKind::kMeasured, "test"};
+  path.overhead = number(4);
+  unit.paths = {path};
+  const auto us = [&](int64_t rows) {
+    const auto work = product_work(unit, {rows, 1000, 1000, "w4a16", 4, false});
+    EXPECT_DOUBLE_EQ(work->overhead_us, 4);
+    return work->compute_us;
+  };
+  EXPECT_DOUBLE_EQ(us(2), 40);
+  EXPECT_DOUBLE_EQ(us(4), 20);
+  EXPECT_DOUBLE_EQ(us(10), 80);
+  EXPECT_DOUBLE_EQ(us(7), 50);
+  EXPECT_DOUBLE_EQ(us(1), 20);    // the rate of the first
+  EXPECT_DOUBLE_EQ(us(20), 160);  // and of the last
+}
+
+TEST(Execution, AttentionOfFewRowsTakesInKeysAndValues) {
+  Unit unit;
+  unit.bandwidth.value = 100;
+  unit.attention_rate = number(1);
+  EXPECT_DOUBLE_EQ(attention_work(unit, 1e6, 1e6)->work_us(), 10);
+  unit.attention_stream = number(20);
+  EXPECT_DOUBLE_EQ(attention_work(unit, 1e6, 1e6)->work_us(), 50);
+  EXPECT_TRUE(attention_work(unit, 1e6, 1e6)->memory_bound());
+  EXPECT_DOUBLE_EQ(attention_work(unit, 1e8, 1e6)->work_us(), 200);
 }
 
 TEST(Execution, WhatFitsTheCacheDoesNotReachTheMemory) {
@@ -230,6 +270,16 @@ TEST(Soc, ErrorsNameThePathOfTheField) {
       {"/units/2/static_graphs/standard_lengths/values/1", 64, "values[1] is 64, not above"},
       {"/units/1/cache/bandwidth/value", 20, "soc.units[1].cache.bandwidth is 20 GB/s, less than"},
       {"/units/2/paths/0/stream/value", 43, "soc.units[2].paths[0].stream is 43 GB/s, more than"},
+      {"/units/1/paths/0/rate_by_tokens/values/1", 1e4, "rate_by_tokens.values[1] is 10000 TFLOPS"},
+      {"/units/1/paths/0/rate_by_tokens/values/1", 0, "rate_by_tokens.values[1] is 0, not a"},
+      {"/units/1/paths/0/rate_by_tokens/tokens/1", 1, "rate_by_tokens.tokens[1] is 1, not above"},
+      {"/units/1/paths/0/rate_by_tokens/tokens/1", 1.5, "rate_by_tokens.tokens[1] is 1.5, not a"},
+      {"/units/1/paths/0/rate_by_tokens/tokens", {1, 2}, "rate_by_tokens has 2 tokens, but 3"},
+      {"/units/1/paths/0/rate_by_tokens/tokens", json::array(), "tokens is not an array of 1 to"},
+      {"/units/1/paths/0/rate_by_tokens", 3, "rate_by_tokens is not an object"},
+      {"/units/1/paths/0/rate_by_tokens/model", "x", "rate_by_tokens has an unknown field"},
+      {"/units/1/attention_stream/value", 60, "soc.units[1].attention_stream is 60 GB/s, more"},
+      {"/units/2/attention_stream", figure(9, "GB/s"), "soc.units[2].attention_stream needs"},
       {"/units/1/sessions", figure(2, "sessions"), "soc.units[1].sessions needs"},
       {"/stacks/0/units/0", "dsp", "soc.stacks[0].units[0]: no unit is called dsp"},
       {"/stacks/0/units/0", "gpu", "soc.stacks[0].units[1] is gpu, as another one"},

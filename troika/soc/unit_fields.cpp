@@ -68,6 +68,9 @@ Result<Path> path_from(const json& value, const std::string& at) {
   }
   ASSIGN_OR_RETURN(path.row_tile, fields.optional_figure("row_tile", kRowTile));
   ASSIGN_OR_RETURN(path.rate, fields.figure("rate", kRate));
+  ASSIGN_OR_RETURN(path.rate_by_tokens,
+                   fields.optional_curve("rate_by_tokens", kTokens, kRate, kMaxLengths));
+  ASSIGN_OR_RETURN(path.overhead, fields.optional_figure("overhead", kMicroseconds));
   ASSIGN_OR_RETURN(path.stream, fields.optional_figure("stream", kBandwidth));
   ASSIGN_OR_RETURN(path.unpack, fields.optional_figure("unpack", kUnpack));
   ASSIGN_OR_RETURN(path.unpack_tokens, fields.optional_figure("unpack_tokens", kTokens));
@@ -159,6 +162,7 @@ Result<Unit> unit_from(const json& value, const std::string& at) {
   ASSIGN_OR_RETURN(unit.bandwidth, fields.figure("bandwidth", kBandwidth));
   RETURN_IF_ERROR(execution_from(fields, unit));
   ASSIGN_OR_RETURN(unit.attention_rate, fields.optional_figure("attention_rate", kRate));
+  ASSIGN_OR_RETURN(unit.attention_stream, fields.optional_figure("attention_stream", kBandwidth));
   if (fields.has("cache")) {
     ASSIGN_OR_RETURN(Fields cache, fields.object("cache"));
     ASSIGN_OR_RETURN(unit.cache, cache_from(std::move(cache)));

@@ -40,6 +40,13 @@ Status check_paths(const Unit& unit, const std::string& at) {
                         "description: {}.paths[{}].stream is {} GB/s, more than {}.bandwidth, {}",
                         at, i, path.stream->value, at, unit.bandwidth.value);
     }
+    for (size_t r = 0; path.rate_by_tokens && r < path.rate_by_tokens->values.size(); ++r) {
+      if (path.rate_by_tokens->values[r] <= path.rate) continue;
+      return make_error(ErrorCode::kInvalidData,
+                        "description: {}.paths[{}].rate_by_tokens.values[{}] is {} TFLOPS, more "
+                        "than the path's rate, {}",
+                        at, i, r, path.rate_by_tokens->values[r], path.rate.value);
+    }
     if (path.unpack.has_value() != path.unpack_tokens.has_value()) {
       return make_error(ErrorCode::kInvalidData,
                         "description: {}.paths[{}] has one of unpack and unpack_tokens, but not "
@@ -66,6 +73,15 @@ Status check_unit(const Unit& unit, const Memory& memory, const std::string& at)
     return make_error(ErrorCode::kInvalidData,
                       "description: {}.cache.bandwidth is {} GB/s, less than {}.bandwidth, {}", at,
                       unit.cache->bandwidth.value, at, unit.bandwidth.value);
+  }
+  if (unit.attention_stream && !unit.attention_rate) {
+    return make_error(ErrorCode::kInvalidData,
+                      "description: {}.attention_stream needs {}.attention_rate beside it", at, at);
+  }
+  if (unit.attention_stream && *unit.attention_stream > unit.bandwidth) {
+    return make_error(ErrorCode::kInvalidData,
+                      "description: {}.attention_stream is {} GB/s, more than {}.bandwidth, {}", at,
+                      unit.attention_stream->value, at, unit.bandwidth.value);
   }
   if (unit.sessions && !unit.session_memory) {
     return make_error(ErrorCode::kInvalidData,

@@ -14,6 +14,6 @@ Result<std::unique_ptr<Device>> open_requested(const OpenRequest& request) {
 
 extern const DeviceType kDeviceType;
 const DeviceType kDeviceType{"faulty", "another device with a fault, for tests and drills",
-                             open_requested, true};
+                             open_requested, "faulty:nan@7:cpu@1"};
 
 }  // namespace troika::device::faulty

@@ -17,6 +17,6 @@ Result<std::unique_ptr<Device>> open_requested(const OpenRequest& request) {
 
 extern const DeviceType kDeviceType;
 const DeviceType kDeviceType{"paced", "another device with the timing of a described one",
-                             open_requested, true};
+                             open_requested, "paced:snapdragon-8-gen-3.gpu@250:cpu@0"};
 
 }  // namespace troika::device::paced

@@ -7,13 +7,12 @@ namespace troika::device {
 namespace {
 
 Status check_wrapping(const DeviceSpec& spec, const DeviceType& type) {
-  if (type.wraps && spec.wrapped.empty()) {
+  if (type.wraps() && spec.wrapped.empty()) {
     return make_error(ErrorCode::kInvalidArgument,
-                      "device \"{}\" needs another one to wrap: write {}:instance:device, e.g. "
-                      "faulty:nan@7:cpu@1",
-                      spec.text, type.name);
+                      "device \"{}\" needs another one to wrap: write {}:instance:device, e.g. {}",
+                      spec.text, type.name, type.wrapping);
   }
-  if (!type.wraps && !spec.wrapped.empty()) {
+  if (!type.wraps() && !spec.wrapped.empty()) {
     return make_error(ErrorCode::kInvalidArgument,
                       "device \"{}\": {} wraps no other device: write {}[:instance][@cores]",
                       spec.text, type.name, type.name);

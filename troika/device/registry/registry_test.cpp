@@ -62,6 +62,13 @@ TEST(Registry, SaysWhatItCannotOpen) {
   EXPECT_THAT(refused("cpu:fast:systolic").message, HasSubstr("wraps no other device"));
   EXPECT_THAT(refused("paced:z80.gpu:cpu").message, HasSubstr("core-ultra-5-125h, "));
   EXPECT_THAT(refused("paced:snapdragon-8-gen-3.gpu").message, HasSubstr("needs another one"));
+  EXPECT_THAT(refused("paced").message, HasSubstr("e.g. paced:snapdragon-8-gen-3.gpu@250:cpu@0"));
+  for (const char* instance : {"GPU", "cpu", "-inputs", "CPU-inputs-inputs"}) {
+    const Error error = refused(fmt::format("openvino:{}", instance));
+    EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << instance;
+    EXPECT_THAT(error.message, HasSubstr(fmt::format("no instance \"{}\"", instance)));
+    EXPECT_THAT(error.message, HasSubstr("openvino:inputs, openvino:CPU-inputs"));
+  }
   EXPECT_EQ(refused("systolic:z80").code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(refused("faulty:open-fails:cpu").code, ErrorCode::kDeviceFailed);
 }

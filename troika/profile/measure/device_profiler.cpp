@@ -14,7 +14,10 @@ using graph::OpKind;
 // from where a pass finds them and a task is long enough to be timed.
 constexpr double kBytesOfCopies = 4e6;
 constexpr int64_t kMostCopies = 8;
-constexpr int64_t kFewRows = 8;
+// More than a processor keeps in its caches.
+constexpr double kBytesOfCaches = 64e6;
+// With more rows arithmetic hides where weights come from.
+constexpr int64_t kColdRows = 128;
 constexpr int64_t kOpsOfLaunch = 4;
 // A tile's first element costs most of what the whole tile does, and that is more than noise.
 constexpr double kFirstOfStep = 0.8;
@@ -54,10 +57,10 @@ Status DeviceProfiler::run() {
   const size_t some = some_rows().size();
   // Machines have slow seconds, and what is measured in them is all too slow: layers, which say how
   // long everything takes together, are measured at both ends, and the faster time counts.
-  if (options_.layers && profile_.products.empty()) {
+  if (options_.layers && profile_.layers.empty()) {
     begin_part(0.15, lengths * 4);
     RETURN_IF_ERROR(prepare_layers());
-    RETURN_IF_ERROR(time_layers());
+    if (profile_.products.empty()) RETURN_IF_ERROR(time_layers());
   }
   begin_part(0.4, orders * shapes * lengths);
   RETURN_IF_ERROR(products());
@@ -153,13 +156,16 @@ Result<Sample> DeviceProfiler::probe(const Shape& shape, int64_t rows, int64_t n
                                      Order in_place, int64_t copies) {
   std::vector<graph::WeightSlice> slices;
   for (int64_t i = 0; i < copies; ++i) {
-    slices.push_back({shape.weights[static_cast<size_t>(i) % shape.weights.size()], 0, n, 0, k});
+    // The last ones are the least likely to be among those of before().
+    const size_t back = static_cast<size_t>(i) % shape.weights.size();
+    slices.push_back({shape.weights[shape.weights.size() - 1 - back], 0, n, 0, k});
   }
   ASSIGN_OR_RETURN(auto workload,
                    Workload::products(slices, rows_for(rows, compiled_rows(rows)), in_place));
   const auto prepared = stopwatch_.prepare(std::move(workload));
   if (!prepared) return tl::unexpected<Error>(prepared.error());
-  ASSIGN_OR_RETURN(Sample time, stopwatch_.time({&*prepared, 1}));
+  const double bytes = static_cast<double>(n * k * copies) * shape.bits() / 8;
+  ASSIGN_OR_RETURN(Sample time, stopwatch_.time({&*prepared, 1}, before(rows, bytes)));
   // Of what was built again after an interruption the first time stays.
   const bool built =
       std::any_of(profile_.builds.begin(), profile_.builds.end(),
@@ -332,29 +338,36 @@ Status DeviceProfiler::refine(std::vector<int64_t>& rows) {
     rows.assign(known.begin(), known.end());
     return {};
   }
+  // True if the law was off there, and learned from it.
+  const auto learns = [&](int64_t at) -> Result<bool> {
+    // Measured before an interruption: it was needed.
+    if (!knows(main, at)) {
+      const auto expected = law().us(main.bits(), at, main.n, main.k);
+      ASSIGN_OR_RETURN(const Sample time,
+                       probe(main, at, main.n, main.k, Order::kWeightInPlace, 1));
+      const CheckPoint check{
+          at, main.n, main.k, Order::kWeightInPlace, time.median_us, expected.value_or(0)};
+      if (check.error() <= options_.row_error) return false;
+    }
+    rows.push_back(at);
+    RETURN_IF_ERROR(both_orders(main, at, main.n, main.k));
+    return true;
+  };
   std::vector<std::pair<int64_t, int64_t>> gaps;
   for (size_t i = 1; i < rows.size(); ++i) gaps.emplace_back(rows[i - 1], rows[i]);
   for (size_t next = 0; next < gaps.size() && rows.size() < options_.most_rows_points; ++next) {
-    const auto [low, high] = gaps[next];
+    auto [low, high] = gaps[next];
+    // Kernels that take rows by the block have a step where a full one ends.
+    const int64_t above = low + tile;
+    if (above < high && !too_large(above, main.n, main.k)) {
+      ASSIGN_OR_RETURN(const bool is_step, learns(above));
+      if (is_step) low = above;
+    }
     const auto root = std::sqrt(static_cast<double>(low) * static_cast<double>(high));
     const int64_t middle = (static_cast<int64_t>(root) + tile - 1) / tile * tile;
     if (middle <= low || middle >= high || too_large(middle, main.n, main.k)) continue;
-    // Measured before an interruption: it was needed.
-    if (knows(main, middle)) {
-      rows.push_back(middle);
-      RETURN_IF_ERROR(both_orders(main, middle, main.n, main.k));
-      gaps.emplace_back(low, middle);
-      gaps.emplace_back(middle, high);
-      continue;
-    }
-    const auto expected = law().us(main.bits(), middle, main.n, main.k);
-    ASSIGN_OR_RETURN(const Sample time,
-                     probe(main, middle, main.n, main.k, Order::kWeightInPlace, 1));
-    CheckPoint check{
-        middle, main.n, main.k, Order::kWeightInPlace, time.median_us, expected.value_or(0)};
-    if (check.error() <= options_.row_error) continue;
-    rows.push_back(middle);
-    RETURN_IF_ERROR(both_orders(main, middle, main.n, main.k));
+    ASSIGN_OR_RETURN(const bool is_off, learns(middle));
+    if (!is_off) continue;
     gaps.emplace_back(low, middle);
     gaps.emplace_back(middle, high);
   }
@@ -457,7 +470,7 @@ Status DeviceProfiler::attention() {
                             rows_for(point.rows, compiled_rows(point.rows), point.depth)));
     if (!workload->fits(device_)) return {};
     ASSIGN_OR_RETURN(const auto prepared, stopwatch_.prepare(std::move(workload)));
-    ASSIGN_OR_RETURN(point.time, stopwatch_.time({&prepared, 1}));
+    ASSIGN_OR_RETURN(point.time, stopwatch_.time({&prepared, 1}, before(point.rows, 0)));
     const double task = std::min(profile_.launch.task_us, 0.9 * point.time.median_us);
     point.time.median_us = (point.time.median_us - task) / static_cast<double>(copies);
     point.time.deviation_us /= static_cast<double>(copies);
@@ -500,20 +513,30 @@ Status DeviceProfiler::elementwise() {
 
 Status DeviceProfiler::layers() {
   if (!profile_.layers.empty()) return {};
-  if (layers_.empty()) RETURN_IF_ERROR(prepare_layers());
   RETURN_IF_ERROR(time_layers());
   for (LayerRuns& runs : layers_) profile_.layers.push_back(runs.point);
   layers_.clear();
   return {};
 }
 
+// So many that one is not kept in a cache until it comes again.
+int64_t DeviceProfiler::layers_beyond_caches() const {
+  double bytes = 0;
+  for (const Shape& shape : work_.products) {
+    if (!shape.in_layers) continue;
+    bytes += shape.weight_bytes() * static_cast<double>(shape.weights.size());
+  }
+  const auto layers = static_cast<double>(std::max<int64_t>(1, graph_.n_layers));
+  return static_cast<int64_t>(std::clamp(std::ceil(kBytesOfCaches * layers / std::max(bytes, 1.0)),
+                                         2.0, std::max(2.0, layers)));
+}
+
 // None, if the device cannot have all of a layer.
 Status DeviceProfiler::prepare_layers() {
   std::vector<LayerRuns> all;
   for (const int64_t rows : first_rows()) {
-    // Enough different layers that one is not kept in a cache until it comes again.
     const int64_t count =
-        std::min<int64_t>(graph_.n_layers, rows <= kFewRows ? 2 * kMostCopies : 2);
+        std::min<int64_t>(graph_.n_layers, rows <= kColdRows ? layers_beyond_caches() : 2);
     LayerRuns& runs = all.emplace_back();
     runs.point.rows = rows;
     for (int32_t layer = 0; layer < count; ++layer) {
@@ -528,6 +551,12 @@ Status DeviceProfiler::prepare_layers() {
   }
   layers_ = std::move(all);
   return {};
+}
+
+std::span<const std::shared_ptr<Prepared>> DeviceProfiler::before(int64_t rows,
+                                                                  double bytes) const {
+  if (layers_.empty() || rows > kColdRows || bytes >= kBytesOfCaches) return {};
+  return layers_.front().prepared;
 }
 
 Status DeviceProfiler::time_layers() {

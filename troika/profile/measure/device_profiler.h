@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "troika/profile/measure/model_work.h"
@@ -39,8 +41,12 @@ class DeviceProfiler {
   Status attention();
   Status elementwise();
   Status layers();
+  int64_t layers_beyond_caches() const;
   Status prepare_layers();
   Status time_layers();
+  // What is run before a task of so many rows and bytes is timed: a pass of few rows finds weights,
+  // keys and values in the memory, and a task that is repeated finds them in a cache.
+  std::span<const std::shared_ptr<Prepared>> before(int64_t rows, double bytes) const;
   Status bandwidth();
 
   // Measures a product unless the profile holds it; its time in a task without the task's own cost.
@@ -73,7 +79,7 @@ class DeviceProfiler {
   DeviceProfile& profile_;
   std::function<void(double)> step_;
   Stopwatch stopwatch_;
-  std::vector<LayerRuns> layers_;  // while they are measured
+  std::vector<LayerRuns> layers_;  // while anything is measured
   double done_part_ = 0;
   double until_ = 0;
   double step_part_ = 0;

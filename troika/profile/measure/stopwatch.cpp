@@ -76,11 +76,13 @@ Result<device::TaskTimes> Stopwatch::run(const std::shared_ptr<Prepared>& prepar
   return device_.times(fence);
 }
 
-Result<Sample> Stopwatch::time(std::span<const std::shared_ptr<Prepared>> prepared) const {
+Result<Sample> Stopwatch::time(std::span<const std::shared_ptr<Prepared>> prepared,
+                               std::span<const std::shared_ptr<Prepared>> before) const {
   std::vector<double> values;
   TimePoint begin{};
   for (int repeat = 0; repeat <= repeats_.most; ++repeat) {
     Duration sum{};
+    for (const auto& one : before) RETURN_IF_ERROR(run(one));
     for (const auto& one : prepared) {
       ASSIGN_OR_RETURN(const device::TaskTimes times, run(one));
       sum += times.end - times.start;

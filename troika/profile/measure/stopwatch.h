@@ -43,8 +43,10 @@ class Stopwatch {
 
   Result<std::shared_ptr<Prepared>> prepare(std::shared_ptr<Workload> workload) const;
   // Times of tasks on the device's own clock, one after the other, from the second on; where
-  // several are given each repeat runs all of them, and counts their mean.
-  Result<Sample> time(std::span<const std::shared_ptr<Prepared>> prepared) const;
+  // several are given each repeat runs all of them, and counts their mean. What `before` holds is
+  // run ahead of each repeat and not counted.
+  Result<Sample> time(std::span<const std::shared_ptr<Prepared>> prepared,
+                      std::span<const std::shared_ptr<Prepared>> before = {}) const;
   // Submits and waits.
   Result<device::TaskTimes> run(const std::shared_ptr<Prepared>& prepared) const;
   Status wait(const device::Fence& fence, const std::shared_ptr<void>& kept) const;

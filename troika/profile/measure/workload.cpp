@@ -196,6 +196,8 @@ Status Workload::finish(const WorkloadRows& rows, device::KvType kv_type) {
   make_batch(rows, kv_type);
   ASSIGN_OR_RETURN(kv_,
                    pool_.allocate("profile", std::max(batch_.kv_layout.total_bytes(), kAlignment)));
+  // What was never written has no memory of its own, and is read from a cache.
+  fill(kv_.data(), batch_.kv_layout.total_bytes());
   batch_.kv = kv_.data();
   return {};
 }

@@ -168,10 +168,21 @@ ProductLaw::Table ProductLaw::make_table(const std::vector<const ProductPoint*>&
         const auto found = known.find(shape);
         double& us = table.at(r, n, k);
         us = found != known.end() ? found->second : filled(known, shape);
-        if (r > 0 && table.rows[r - 1] > 1) us = std::max(us, table.at(r - 1, n, k));
-        if (n > 0) us = std::max(us, table.at(r, n - 1, k));
-        if (k > 0) us = std::max(us, table.at(r, n, k - 1));
       }
+    }
+    // A device that takes longer for a part could compute the larger piece instead: what was
+    // measured of that stands.
+    for (size_t n = table.ns.size(); n-- > 0;) {
+      for (size_t k = table.ks.size(); k-- > 0;) {
+        double& us = table.at(r, n, k);
+        if (n + 1 < table.ns.size()) us = std::min(us, table.at(r, n + 1, k));
+        if (k + 1 < table.ks.size()) us = std::min(us, table.at(r, n, k + 1));
+      }
+    }
+    if (r == 0 || table.rows[r - 1] <= 1) continue;
+    for (size_t i = 0; i < ns.size() * ks.size(); ++i) {
+      double& us = table.us[r * ns.size() * ks.size() + i];
+      us = std::max(us, table.us[(r - 1) * ns.size() * ks.size() + i]);
     }
   }
   return table;

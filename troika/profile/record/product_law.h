@@ -3,8 +3,8 @@
 // Over rows a device is linear between measured points, or a staircase whose steps are its tile or
 // its standard lengths: what lies on one step costs the same. Over outputs and inputs it is linear
 // between measured ones, after padding to the tiles; a pair of extents that was not measured is the
-// product of how either one scales. Never less for more outputs or inputs, nor for more
-// rows from two on.
+// product of how either one scales. Never less for more outputs or inputs, where what was measured
+// of the most of them counts, nor for more rows from two on.
 #pragma once
 
 #include <cstdint>

@@ -20,6 +20,9 @@ inline constexpr size_t kMaxProfiledDevices = 8;
 // Of a product, in each direction.
 inline constexpr int64_t kMaxExtent = int64_t{1} << 24;
 
+// Up to so many rows take as long as reading weights, keys and values from the memory.
+inline constexpr int64_t kFewRows = 8;
+
 // One measured time.
 struct Sample {
   double median_us = 0;

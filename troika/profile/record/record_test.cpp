@@ -145,6 +145,16 @@ TEST(ProductLaw, IsNeverLessForMore) {
   }
 }
 
+// Input slices of a large weight may be slower than a whole smaller one with more inputs.
+TEST(ProductLaw, APartThatTakesLongerLeavesTheWholeAsMeasured) {
+  const std::vector<ProductPoint> points = {point(1, 64, 32, 20), point(1, 64, 64, 8),
+                                            point(1, 64, 128, 16)};
+  const ProductLaw law(points, {});
+  EXPECT_NEAR(*law.us(5, 1, 64, 64), 8, 1e-9);
+  EXPECT_NEAR(*law.us(5, 1, 64, 128), 16, 1e-9);
+  EXPECT_NEAR(*law.us(5, 1, 64, 32), 8, 1e-9);
+}
+
 TEST(ProductLaw, StandardLengthsAreAStaircase) {
   const std::vector<ProductPoint> points = {point(1, 64, 64, 1), point(32, 64, 64, 4),
                                             point(128, 64, 64, 16)};

@@ -10,8 +10,10 @@
 
 namespace troika::device::openvino {
 
+// Threads: one at a time.
 class HostTask {
  public:
+  // Of both only the program's graph must outlive the task.
   HostTask(const Program& program, const Segment& segment);
   void run(const Bindings& bindings);
 

@@ -21,6 +21,7 @@ struct CompiledStage {
   bool weight_inputs = false;  // behind its other inputs it has those of weight_inputs()
 };
 
+// Threads: one at a time. What it gives may outlive it, but not the weights that it was made of.
 class StageCompiler {
  public:
   // `plugin` must outlive the compiler.

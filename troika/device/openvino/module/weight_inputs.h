@@ -18,7 +18,8 @@ struct WeightInput {
 // since rows of less lie apart.
 bool can_be_input(const graph::Graph& graph, const graph::Op& op);
 
-// In the order of the segment's operators.
+// In the order of the segment's operators. The weights must stay where they are while the tensors
+// are used.
 std::vector<WeightInput> weight_inputs(const Program& program, const Segment& segment);
 
 }  // namespace troika::device::openvino
