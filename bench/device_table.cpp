@@ -43,7 +43,7 @@ struct Subject {
 std::vector<Subject> open_all(int threads) {
   std::vector<Subject> subjects;
   for (const device::DeviceType* const type : device::device_types()) {
-    if (type->wraps) continue;  // nothing by itself
+    if (type->wraps()) continue;  // nothing by itself
     Subject subject;
     subject.name = type->name;
     device::OpenOptions options;
