@@ -8,6 +8,7 @@
 
 #include "troika/base/median.h"
 #include "troika/cost/profiled_cost.h"
+#include "troika/soc/unit_fields.h"
 #include "troika/soc/validate.h"
 
 namespace troika::cost {
@@ -17,15 +18,7 @@ using profile::DeviceProfile;
 using soc::Figure;
 using soc::FigureKind;
 
-// As descriptions may hold.
-constexpr double kLeastRate = 1e-6;  // TFLOPS
-constexpr double kLeastGbps = 0.001;
-constexpr double kLeastTraffic = 0.01;
-constexpr double kMostTraffic = 1000;
-constexpr size_t kMostPoints = 64;
 constexpr double kManyBytes = 1e6;
-constexpr double kMostRate = 1e5;      // TFLOPS
-constexpr double kMostOverhead = 1e7;  // us
 // Of what products take: arithmetic's part is not less.
 constexpr double kLeastLeft = 0.2;
 
@@ -173,7 +166,7 @@ class Describer {
     }
     const double scale = aa * bb - ab * ab;
     if (!(scale > 1e-9 * aa * bb)) return 0;
-    return std::clamp((a * bb - b * ab) / scale, 0.0, kMostOverhead);
+    return std::clamp((a * bb - b * ab) / scale, soc::kMicroseconds.min, soc::kMicroseconds.max);
   }
 
   soc::Path path(size_t index, const Measured& measured) const {
@@ -185,7 +178,7 @@ class Describer {
     path.integer = device.int8_inputs;
     soc::FigureCurve curve;
     // A description holds so many at most.
-    const size_t step = (measured.rows.size() + kMostPoints - 1) / kMostPoints;
+    const size_t step = (measured.rows.size() + soc::kMaxLengths - 1) / soc::kMaxLengths;
     size_t number = 0;
     for (const int64_t rows : measured.rows) {
       if (number++ % step != 0) continue;
@@ -197,8 +190,8 @@ class Describer {
       }
       const double left = us - overhead * static_cast<double>(shapes.size());
       curve.tokens.push_back(static_cast<double>(rows));
-      curve.values.push_back(
-          std::clamp(operations / std::max(left, kLeastLeft * us) * 1e-6, kLeastRate, kMostRate));
+      curve.values.push_back(std::clamp(operations / std::max(left, kLeastLeft * us) * 1e-6,
+                                        soc::kRate.min, soc::kRate.max));
     }
     curve.kind = FigureKind::kMeasured;
     curve.source = "products as in a layer: " + source_;
@@ -222,23 +215,24 @@ class Describer {
     unit.description = device.description;
     unit.device = device.name;
     unit.only_products = facts.only_products;
-    unit.bandwidth = figure(std::max(facts.bandwidth_gbps, kLeastGbps), "stored weights, one row");
+    unit.bandwidth =
+        figure(std::max(facts.bandwidth_gbps, soc::kBandwidth.min), "stored weights, one row");
     for (const Measured& type : measured_types(device)) unit.paths.push_back(path(index, type));
     if (facts.static_graphs) static_graphs(index, unit);
     if (const double rate = attention_tflops(device); rate > 0) {
       unit.attention_rate =
-          figure(std::clamp(rate, kLeastRate, kMostRate), "attention of many rows");
+          figure(std::clamp(rate, soc::kRate.min, soc::kRate.max), "attention of many rows");
     }
     if (const double gbps = attention_gbps(device); gbps > 0 && unit.attention_rate) {
-      unit.attention_stream =
-          figure(std::clamp(gbps, kLeastGbps, unit.bandwidth.value), "attention of few rows");
+      unit.attention_stream = figure(std::clamp(gbps, soc::kBandwidth.min, unit.bandwidth.value),
+                                     "attention of few rows");
     }
     if (!device.elementwise.empty()) {
       const double us = cost_.elementwise(index, 2 * kManyBytes).work_us() -
                         cost_.elementwise(index, kManyBytes).work_us();
-      unit.elementwise_traffic =
-          figure(std::clamp(us * unit.bandwidth / kManyBytes * 1e3, kLeastTraffic, kMostTraffic),
-                 "norms, sums and copies");
+      unit.elementwise_traffic = figure(
+          std::clamp(us * unit.bandwidth / kManyBytes * 1e3, soc::kTraffic.min, soc::kTraffic.max),
+          "norms, sums and copies");
     }
     unit.launch_queued = figure(device.launch.queued_us, "next task in the queue");
     unit.launch_drained = figure(device.launch.drained_us, "start of an idle device");
@@ -264,7 +258,7 @@ class Describer {
   }
 
   void memory(soc::Soc& soc) const {
-    double most = kLeastGbps;
+    double most = soc::kBandwidth.min;
     for (const soc::Unit& unit : soc.units) most = std::max(most, unit.bandwidth.value);
     for (const profile::PairProfile& pair : profile_.pairs)
       most = std::max(most, pair.together_gbps);

@@ -7,9 +7,7 @@ using nlohmann::json;
 
 constexpr size_t kMaxPaths = 16;
 constexpr size_t kMaxTypes = 16;
-constexpr size_t kMaxLengths = 64;
 
-constexpr FigureRange kRate{"TFLOPS", 1e-6, 1e5};
 constexpr FigureRange kBuildBase{"ms", 0, 1e7};
 constexpr FigureRange kBuildPerToken{"ms/token", 0, 1e5};
 constexpr FigureRange kUnpack{"ns/weight", 0, 1e3};
@@ -19,7 +17,6 @@ constexpr FigureRange kOutputs{"outputs", 1, 65536, true};
 constexpr FigureRange kInputs{"inputs", 1, static_cast<double>(kMaxExtent), true};
 constexpr FigureRange kTile{"elements", 1, 65536, true};
 constexpr FigureRange kTimes{"times", 0, 1e3};
-constexpr FigureRange kTraffic{"times", 0.01, 1e3};
 constexpr FigureRange kStall{"times", 0, 10};
 constexpr FigureRange kPart{"times", 0.01, 1};
 constexpr FigureRange kTasks{"tasks", 1, 65536, true};
