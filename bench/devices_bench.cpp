@@ -25,6 +25,8 @@ using namespace troika;
 using bench::fail;
 using bench::need;
 
+constexpr int kBalanceSteps = 3;
+
 struct Samples {
   std::vector<double> tok_s;
   double median() const {
@@ -180,8 +182,9 @@ int main(int argc, char** argv) {
   }
   sides.push_back(open(settings, settings.devices, true));
   for (Side& side : sides) measure(side, settings, false);
-  // What the first turn showed gives the devices new shares, and so does the second.
-  for (int i = 0; i < 2; ++i) {
+  // What a turn showed gives the devices new shares. A prompt counts from its second time on.
+  for (int i = 0; i < kBalanceSteps; ++i) {
+    measure(sides.back(), settings, false);
     if (const Status balanced = sides.back().engine->balance(); !balanced) {
       fail(balanced.error().message);
     }

@@ -33,12 +33,21 @@ Result<Duration> run_once(engine::Engine& engine, const BenchTest& test) {
   return elapsed;
 }
 
-// Several devices show in some steps what shares are right.
-Status balance_decode(engine::Engine& engine, const BenchTest& test) {
+// A whole prompt touches every buffer; one step is enough for decode.
+Status warm(engine::Engine& engine, const BenchTest& test) {
+  const BenchTest once{test.n_prompt, std::min<int64_t>(test.n_gen, 1), test.n_depth};
+  ASSIGN_OR_RETURN([[maybe_unused]] const Duration ignored, run_once(engine, once));
+  return {};
+}
+
+// Several devices show in a second prompt and some steps what shares are right; with new ones all
+// is to be warmed again.
+Status balance(engine::Engine& engine, const BenchTest& test) {
   constexpr int64_t kSteps = 32;
-  if (engine.devices().size() == 1 || test.n_gen < kSteps) return {};
-  RETURN_IF_ERROR(engine.time_decode(kSteps, test.n_depth + test.n_prompt));
-  return engine.balance();
+  const BenchTest shown{test.n_prompt, test.n_gen < kSteps ? 0 : kSteps, test.n_depth};
+  ASSIGN_OR_RETURN([[maybe_unused]] const Duration ignored, run_once(engine, shown));
+  RETURN_IF_ERROR(engine.balance());
+  return warm(engine, test);
 }
 
 }  // namespace
@@ -46,10 +55,8 @@ Status balance_decode(engine::Engine& engine, const BenchTest& test) {
 Status measure(engine::Engine& engine, const BenchTest& test, int64_t repetitions, bool warm_up,
                BenchRow& row) {
   if (warm_up) {
-    // A whole prompt touches every buffer; one step is enough for decode.
-    const BenchTest once{test.n_prompt, std::min<int64_t>(test.n_gen, 1), test.n_depth};
-    ASSIGN_OR_RETURN([[maybe_unused]] const Duration ignored, run_once(engine, once));
-    if (test.n_gen > 0) RETURN_IF_ERROR(balance_decode(engine, test));
+    RETURN_IF_ERROR(warm(engine, test));
+    if (engine.devices().size() > 1) RETURN_IF_ERROR(balance(engine, test));
   }
   static_cast<void>(engine.take_uses());
   const TimePoint begin = system_clock().now();

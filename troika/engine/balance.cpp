@@ -102,11 +102,16 @@ Saved saved_by_balance(std::span<const SeenWork> seen) {
   return {decode.saved(), prefill.saved()};
 }
 
-bool is_worthwhile(const Saved& saved, const std::optional<Saved>& tried) {
-  const auto worthwhile = [&](double Saved::*phase) {
-    return saved.*phase > kWorthwhile && (!tried || saved.*phase < (*tried).*phase / 2);
+bool try_new_shares(const Saved& saved, Tried& tried) {
+  bool worthwhile = false;
+  const auto try_phase = [&](double saves, std::optional<double>& last) {
+    if (saves <= kWorthwhile || (last && saves >= *last / 2)) return;
+    last = saves;
+    worthwhile = true;
   };
-  return worthwhile(&Saved::decode) || worthwhile(&Saved::prefill);
+  try_phase(saved.decode, tried.decode);
+  try_phase(saved.prefill, tried.prefill);
+  return worthwhile;
 }
 
 bool was_disturbed(Duration without_core, Duration time) {

@@ -36,10 +36,17 @@ struct Saved {
 };
 Saved saved_by_balance(std::span<const SeenWork> seen);
 
+// By phase, what new shares were to save when they were last made for it.
+struct Tried {
+  std::optional<double> decode;
+  std::optional<double> prefill;
+};
+
 // Whether new shares are worth compiling for: some phase saves more than a core's speed changes by
-// itself, and less than half of what `tried`, the last new shares, were to save in it. Shares
-// become whole heads, tiles and standard lengths, so that what is left may not be had.
-bool is_worthwhile(const Saved& saved, const std::optional<Saved>& tried);
+// itself, and less than half of what the last new shares for it were to save. Shares become whole
+// heads, tiles and standard lengths, so that what is left may not be had; and each phase has no
+// more than a few new shares. If so, `tried` gets what they are to save in those phases.
+bool try_new_shares(const Saved& saved, Tried& tried);
 
 // Whether threads wanted a core in vain for so much of a time (a tenth) that its measurements say
 // little.

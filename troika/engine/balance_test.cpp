@@ -95,13 +95,28 @@ TEST(Balance, OfATenthOfTheTimeOthersDisturb) {
 }
 
 TEST(Balance, DoesNotTryAgainWhatCannotBeHad) {
-  EXPECT_TRUE(is_worthwhile({0.2, 0}, std::nullopt));
-  EXPECT_TRUE(is_worthwhile({0, 0.03}, std::nullopt));
-  EXPECT_FALSE(is_worthwhile({0.02, 0.02}, std::nullopt));
-  EXPECT_TRUE(is_worthwhile({0.04, 0.21}, Saved{0.2, 0.2}));
-  EXPECT_FALSE(is_worthwhile({0.18, 0.21}, Saved{0.2, 0.2}));
-  // A phase that was right before and is wrong now waits for the next engine.
-  EXPECT_FALSE(is_worthwhile({0.2, 0}, Saved{0.01, 0.2}));
+  Tried tried;
+  EXPECT_FALSE(try_new_shares({0.02, 0.02}, tried));
+  EXPECT_TRUE(try_new_shares({0.2, 0.2}, tried));
+  EXPECT_FALSE(try_new_shares({0.18, 0.21}, tried));
+  EXPECT_TRUE(try_new_shares({0.04, 0.21}, tried));
+  EXPECT_FALSE(try_new_shares({0.03, 0.1}, tried));
+}
+
+TEST(Balance, TriesAPhaseThatIsSeenLater) {
+  Tried tried;
+  EXPECT_TRUE(try_new_shares({0.1, 0}, tried));
+  // Of a first prompt nothing counts: its shares are tried when a second one shows them wrong.
+  EXPECT_TRUE(try_new_shares({0.01, 0.18}, tried));
+  EXPECT_EQ(tried.decode, 0.1);
+  EXPECT_EQ(tried.prefill, 0.18);
+}
+
+TEST(Balance, TriesAPhaseAFewTimesWhateverTheOtherDoes) {
+  Tried tried;
+  int steps = 0;
+  for (int i = 0; i < 100; ++i) steps += try_new_shares({0.03, i % 2 ? 0.03 : 0.9}, tried) ? 1 : 0;
+  EXPECT_LE(steps, 3);
 }
 
 class BalancedEngineTest : public ::testing::Test {

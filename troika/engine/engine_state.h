@@ -51,7 +51,7 @@ struct Engine::State {
   std::map<std::string, plan::DeviceRates> rates;  // by name of the device
   bool shares_by_rates = false;                    // some share of the plan follows them
   std::map<std::string, SeenWork> seen;            // by name of the device, since the plan was made
-  std::optional<Saved> tried;                      // what the last new shares were to save
+  Tried tried;                                     // what the last new shares were to save
   std::map<std::string, SeenTime> seen_times;      // the same, of what was predicted
 
   // ---- devices.cpp: devices and the executor that uses them, and what happens when one is lost

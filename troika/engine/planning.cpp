@@ -150,8 +150,7 @@ Status Engine::balance() {
   std::vector<SeenWork> work;
   for (const auto& device : s.devices) work.push_back(s.seen[device->info().name]);
   const Saved saved = saved_by_balance(work);
-  if (!is_worthwhile(saved, s.tried)) return {};
-  s.tried = saved;
+  if (!try_new_shares(saved, s.tried)) return {};
   s.retire_executor();
   RETURN_IF_ERROR(s.make_executor());
   if (s.options.note) {
