@@ -123,7 +123,7 @@ class Editor {
     if (choice.devices.empty()) return;
     if (choice.devices.size() > 1) {
       move_shares(group, choice, -1);
-      if (strategy_.all_edits && chunks_ > 1 && chunks_ <= 8 &&
+      if (strategy_.all_edits && chunks_ > 1 && chunks_ <= strategy_.most_chunks &&
           !space_.is_head(space_.groups()[group])) {
         const bool last_only = choice.cut == plan::Cut::kK;  // weights are cut once for all chunks
         if (!last_only) {
