@@ -71,6 +71,7 @@ class Editor {
         bucket_(bucket),
         solved_(solved),
         critical_(run.schedule(), run.times()),
+        most_chunks_(strategy.most_chunks_for(space.request().rows)),
         chunks_(plan::chunk_count(bucket, space.request().rows)) {}
 
   std::vector<Edit> run() {
@@ -123,7 +124,7 @@ class Editor {
     if (choice.devices.empty()) return;
     if (choice.devices.size() > 1) {
       move_shares(group, choice, -1);
-      if (strategy_.all_edits && chunks_ > 1 && chunks_ <= strategy_.most_chunks &&
+      if (strategy_.all_edits && chunks_ > 1 && chunks_ <= most_chunks_ &&
           !space_.is_head(space_.groups()[group])) {
         const bool last_only = choice.cut == plan::Cut::kK;  // weights are cut once for all chunks
         if (!last_only) {
@@ -413,7 +414,7 @@ class Editor {
         }
       }
     }
-    if (chunks_ < strategy_.most_chunks) {
+    if (chunks_ < most_chunks_) {
       const auto largest = std::max_element(now.begin(), now.end()) - now.begin();
       std::vector<int64_t> split = now;
       const int64_t half = now[static_cast<size_t>(largest)] / 2 / quantum * quantum;
@@ -439,7 +440,7 @@ class Editor {
     if (strategy_.lags.empty()) return;
     const int64_t quantum = std::max<int64_t>(1, strategy_.chunk_quantum);
     const int64_t rows = space_.request().rows;
-    for (int64_t count = 2; count <= strategy_.most_chunks; ++count) {
+    for (int64_t count = 2; count <= most_chunks_; ++count) {
       const int64_t size = (rows + count * quantum - 1) / (count * quantum) * quantum;
       if (size * (count - 1) >= rows) return;
       plan::RowsBucket edited = bucket_;
@@ -488,6 +489,7 @@ class Editor {
   const plan::RowsBucket& bucket_;
   std::span<const Candidate> solved_;
   Criticality critical_;
+  int64_t most_chunks_;
   int32_t chunks_;
   std::vector<Ranked> edits_;
 };

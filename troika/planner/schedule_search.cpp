@@ -88,7 +88,7 @@ class Search {
     if (space_.request().objective.needs_power() && strategy_.all_edits) {
       for (Candidate& candidate : single_candidates(space_)) consider(std::move(candidate));
     }
-    for (int64_t count = 2; count <= strategy_.most_chunks; ++count) {
+    for (int64_t count = 2; count <= strategy_.most_chunks_for(rows); ++count) {
       for (auto& sizes : chunk_sizes(rows, count, strategy_.chunk_quantum)) {
         // By products equal chunks fit together; edits find other sizes where those gain.
         if (!strategy_.lags.empty() && sizes.size() > 1) continue;

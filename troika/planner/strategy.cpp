@@ -49,7 +49,8 @@ Result<Strategy> strategy_from(std::string_view name) {
     strategy.least_gain = kLeastGain;
     strategy.paired = strategy.tune = strategy.all_edits = true;
     strategy.enough_gain = 0.005;
-    strategy.most_chunks = 16;
+    strategy.most_chunks = 8;
+    strategy.long_chunk = 256;
     strategy.windows = {0, 2, 3};
     strategy.lags = {0, 1, 3, 5, 7};
   } else if (name != "layer") {

@@ -1,6 +1,7 @@
 // Strategies: rules by which a product is divided, as settings of one solver.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -42,6 +43,7 @@ struct Strategy {
   bool operand_order = true;
   bool paired = false;           // gate and up by outputs, then down by inputs on the same slices
   int64_t most_chunks = 1;       // micro-batches
+  int64_t long_chunk = 0;        // rows; there may be twice as many chunks of so many; 0: not
   int64_t chunk_quantum = 32;    // their sizes are multiples of it, but for the last one
   std::vector<int64_t> windows;  // chunks in flight that are tried; 0: all
   // Orders by products that are tried: turns between chunks in flight.
@@ -57,6 +59,10 @@ struct Strategy {
 
   int64_t grid_for(int64_t rows_of_product) const {
     return rows_of_product == 1 ? grid_one_row : grid;
+  }
+  int64_t most_chunks_for(int64_t rows_of_pass) const {
+    if (long_chunk <= 0) return most_chunks;
+    return std::clamp(rows_of_pass / long_chunk, most_chunks, 2 * most_chunks);
   }
   // A product of one row has outputs to divide, whatever else is divided.
   bool cuts_outputs(int64_t rows_of_product) const {
