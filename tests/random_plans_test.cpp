@@ -31,16 +31,14 @@ using runtime::WantLogits;
 // How far from the reference.
 struct Bounds {
   double nmse = 0;        // of all logits
-  double logprob = 0;     // of the ten likeliest tokens, at all but one of kPositions positions
-  double furthest = 0;    // the same at that one
+  double logprob = 0;     // of the ten likeliest tokens, at every position
   double greedy_gap = 0;  // tokens are the same up to the first choice closer than this
 };
-constexpr double kPositions = 50;
 // FP32 sums in another order: each product loses about 2^-24 of its terms, a few dozen in a row.
-constexpr Bounds kExact{1e-9, 0.001, 0.001, 0.001};
-// FP16 inputs: (2^-11)^2 / 3 for each product's two inputs, a few dozen in a row. Attention of
-// random weights sharpens differences where keys are alike, more than any trained model's.
-constexpr Bounds kHalf{1e-4, 0.02, 0.05, 0.02};
+constexpr Bounds kExact{1e-9, 0.001, 0.001};
+// FP16 inputs: (2^-11)^2 / 3 for each product's two inputs, a few dozen in a row, the larger where
+// scores of attention are.
+constexpr Bounds kHalf{1e-5, 0.02, 0.02};
 constexpr int64_t kContext = 160;
 
 constexpr const char* kModels[] = {
@@ -164,9 +162,8 @@ class RandomPlans : public ::testing::TestWithParam<Case> {
     std::vector<float> all_expected;
     for (size_t i = 0; i < got.rows.size(); ++i) {
       const double error = top_error(got.rows[i], expected.rows[i]);
-      ASSERT_LE(error, bounds.furthest) << "row " << i;
+      ASSERT_LE(error, bounds.logprob) << "row " << i;
       ++positions_;
-      if (error > bounds.logprob) ++far_;
       worst_logprob_ = std::max(worst_logprob_, error);
       all_got.insert(all_got.end(), got.rows[i].begin(), got.rows[i].end());
       all_expected.insert(all_expected.end(), expected.rows[i].begin(), expected.rows[i].end());
@@ -184,7 +181,6 @@ class RandomPlans : public ::testing::TestWithParam<Case> {
   double worst_nmse_ = 0;
   double worst_logprob_ = 0;
   int positions_ = 0;
-  int far_ = 0;  // positions with a log-probability off by more than the bound
 };
 
 TEST_P(RandomPlans, GiveTheReferencesLogitsAndTheRecordedTokens) {
@@ -226,12 +222,11 @@ TEST_P(RandomPlans, GiveTheReferencesLogitsAndTheRecordedTokens) {
     if (HasFailure()) return;
   }
   EXPECT_GT(same, 0);
-  EXPECT_LE(far_, std::max(1.0, positions_ / kPositions));
   std::printf(
-      "seed %u: %d plans, worst NMSE %.2g of %.2g, log-probabilities within %.2g, %d of %d "
-      "positions beyond %.2g, %d greedy tokens as recorded\n",
-      seed_, GetParam().plans, worst_nmse_, bounds.nmse, worst_logprob_, far_, positions_,
-      bounds.logprob, same);
+      "seed %u: %d plans, worst NMSE %.2g of %.2g, log-probabilities within %.2g of %.2g at %d "
+      "positions, %d greedy tokens as recorded\n",
+      seed_, GetParam().plans, worst_nmse_, bounds.nmse, worst_logprob_, bounds.logprob, positions_,
+      same);
 }
 
 // TROIKA_PLANS bounds the number of each case, for builds in which they take long.

@@ -169,23 +169,29 @@ def model_metadata(name, shape):
 
 
 def tensors(shape, rng):
-    """Random weights: states keep a size near 1, and q and k are large enough that attention
-    prefers some tokens clearly, so that a wrong rotation shows."""
+    """Random weights that treat states as trained ones do: an attention or an MLP adds about half of
+    what is there, and scores differ as much as the default model's: attention prefers some tokens
+    clearly, so that a wrong rotation shows."""
     hidden, ffn, vocab = shape["hidden"], shape["ffn"], shape["vocab"]
     q_width, kv_width = shape["heads"] * shape["head_dim"], shape["kv"] * shape["head_dim"]
     types, out = shape["types"], {}
+    tied = shape.get("tied", True)
 
     def matrix(name, rows, cols, gain):
         kind = name.split(".")[-2]
         values = rng.standard_normal((rows, cols)) * gain / np.sqrt(cols)
         out[name] = (types.get(kind, types.get("*")), values.astype(np.float32))
 
-    def norm(name):
-        out[name] = ("F32", (1 + 0.2 * rng.standard_normal(hidden)).astype(np.float32))
+    def norm(name, gain=1):
+        values = gain * (1 + 0.2 * rng.standard_normal(hidden))
+        out[name] = ("F32", values.astype(np.float32))
 
-    matrix("token_embd.weight", vocab, hidden, 2.0)
-    norm("output_norm.weight")
-    if not shape.get("tied", True):
+    matrix("token_embd.weight", vocab, hidden, np.sqrt(hidden))
+    if tied:
+        # Either sign: the embedding would find its own token again, and answers repeat the prompt.
+        norm("output_norm.weight", 2 / np.sqrt(hidden) * rng.choice([-1, 1], hidden))
+    else:
+        norm("output_norm.weight")
         matrix("output.weight", vocab, hidden, 2.0)
     if shape.get("rope_factors"):
         pairs = shape.get("rope_dim", shape["head_dim"]) // 2
@@ -193,14 +199,15 @@ def tensors(shape, rng):
     for layer in range(shape["layers"]):
         block = "blk.%d." % layer
         norm(block + "attn_norm.weight")
-        matrix(block + "attn_q.weight", q_width, hidden, 1.6)
-        matrix(block + "attn_k.weight", kv_width, hidden, 1.6)
+        # The scores of a head have a standard deviation of 1.45^2 (mean of the default model: 2.2).
+        matrix(block + "attn_q.weight", q_width, hidden, 1.45)
+        matrix(block + "attn_k.weight", kv_width, hidden, 1.45)
         matrix(block + "attn_v.weight", kv_width, hidden, 1.0)
-        matrix(block + "attn_output.weight", hidden, q_width, 1.0)
+        matrix(block + "attn_output.weight", hidden, q_width, 0.7)
         norm(block + "ffn_norm.weight")
         matrix(block + "ffn_gate.weight", ffn, hidden, 1.5)
         matrix(block + "ffn_up.weight", ffn, hidden, 1.0)
-        matrix(block + "ffn_down.weight", hidden, ffn, 1.0)
+        matrix(block + "ffn_down.weight", hidden, ffn, 0.7)
     return out
 
 
