@@ -45,11 +45,12 @@ void expect_timers_on_time() {
 }  // namespace
 
 WorkQueue::WorkQueue(std::string device, std::vector<int> cores, const Clock& clock, Run run,
-                     Finish finish)
+                     Finish finish, Prepare prepare)
     : device_(std::move(device)),
       clock_(clock),
       run_(std::move(run)),
       finish_(std::move(finish)),
+      prepare_(std::move(prepare)),
       timeline_(clock),
       times_(kKeptTimes),
       worker_([this, pinned = std::move(cores)] { work(pinned); }) {}
@@ -153,9 +154,11 @@ Status WorkQueue::wait_for_one(const Fence& fence, const WaitPolicy& first) {
 }
 
 Status WorkQueue::wait_for(const Task& task, TaskTimes& times) {
-  const bool ready = std::all_of(task.waits.begin(), task.waits.end(),
-                                 [](const Fence& fence) { return fence.reached(); });
-  if (ready) return {};
+  const auto ready = [&task] {
+    return std::all_of(task.waits.begin(), task.waits.end(),
+                       [](const Fence& fence) { return fence.reached(); });
+  };
+  if (ready()) return {};
   WaitPolicy policy;
   policy.timeout = kWaitSlice;
   if (usual_waits_.size() > kMostUsualWaits) usual_waits_.clear();
@@ -169,6 +172,10 @@ Status WorkQueue::wait_for(const Task& task, TaskTimes& times) {
     policy.margin = std::max(policy.margin, usual / kPolledPart);
   }
   const TimePoint begin = clock_.now();
+  if (prepare_) {
+    for (int64_t calls = 0; prepare_(*task.kernel, calls) && !ready(); ++calls) {
+    }
+  }
   for (const Fence& fence : task.waits) {
     if (policy.predicted > Duration::zero()) {
       const Duration passed = clock_.now() - begin;

@@ -30,9 +30,14 @@ class WorkQueue {
   // for before. It sets start and end if the driver tells them.
   using Finish = std::function<Status(const Kernel&, const Bindings&, TaskTimes&)>;
 
+  // What can be done for a task before its inputs are there: called while it waits for other
+  // devices, `calls` times before, for a microsecond each time, until it returns false: that was
+  // all.
+  using Prepare = std::function<bool(const Kernel&, int64_t calls)>;
+
   // `device` is the name for messages. The worker is pinned to the first of `cores`, if any.
   WorkQueue(std::string device, std::vector<int> cores, const Clock& clock, Run run,
-            Finish finish = nullptr);
+            Finish finish = nullptr, Prepare prepare = nullptr);
   // Lets the running task end first.
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
@@ -78,6 +83,7 @@ class WorkQueue {
   const Clock& clock_;
   const Run run_;
   const Finish finish_;
+  const Prepare prepare_;
   Timeline timeline_;
   std::vector<TaskTimes> times_;
 

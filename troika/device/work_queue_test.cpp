@@ -120,6 +120,55 @@ TEST_F(BegunAhead, AFailureFinishesWhatIsBegunAndFailsItsFences) {
   EXPECT_EQ(submit(three_).error().message, "task 1 broke");
 }
 
+TEST(WorkQueue, PreparesATaskWhileItWaits) {
+  Timeline other;
+  std::atomic<int64_t> prepared{0};
+  int64_t before_run = 0;
+  WorkQueue queue(
+      "queue", {}, system_clock(),
+      [&](const Kernel&, const Bindings&) {
+        before_run = prepared;
+        return Status{};
+      },
+      nullptr,
+      [&](const Kernel& kernel, int64_t calls) {
+        EXPECT_EQ(number_of(kernel), 1);
+        EXPECT_EQ(calls, prepared);
+        ++prepared;
+        return prepared < 3;
+      });
+  const NumberedKernel one{1};
+  const NumberedKernel two{2};
+  const Fence awaited{&other, 1};
+  const auto first = queue.submit(one, {}, {&awaited, 1}, {});
+  ASSERT_TRUE(first.has_value());
+  while (prepared < 3) std::this_thread::yield();
+  other.signal(1);
+  ASSERT_TRUE(first->wait().has_value());
+  EXPECT_EQ(before_run, 3);
+  // What need not wait is not held up.
+  const auto second = queue.submit(two, {}, {&awaited, 1}, {});
+  ASSERT_TRUE(second->wait().has_value());
+  EXPECT_EQ(prepared, 3);
+}
+
+// A driver with much to prepare does not start late.
+TEST(WorkQueue, StopsPreparingWhenTheWaitIsOver) {
+  Timeline other;
+  std::atomic<int64_t> prepared{0};
+  WorkQueue queue(
+      "queue", {}, system_clock(), [](const Kernel&, const Bindings&) { return Status{}; }, nullptr,
+      [&](const Kernel&, int64_t) {
+        if (++prepared == 2) other.signal(1);
+        return true;
+      });
+  const NumberedKernel one{1};
+  const Fence awaited{&other, 1};
+  const auto fence = queue.submit(one, {}, {&awaited, 1}, {});
+  ASSERT_TRUE(fence->wait().has_value());
+  EXPECT_EQ(prepared, 2);
+}
+
 struct Count final : Kernel {
   int* counter = nullptr;
 };

@@ -6,6 +6,8 @@
 #include "troika/base/cpu_name.h"
 #include "troika/device/cpu/aligned_floats.h"
 #include "troika/device/cpu/kernels/kernels.h"
+#include "troika/device/cpu/packed_slices.h"
+#include "troika/device/cpu/read_ahead.h"
 #include "troika/device/cpu/step.h"
 #include "troika/device/cpu/team.h"
 #include "troika/device/work_queue.h"
@@ -19,6 +21,7 @@ constexpr int kMaxThreads = 4096;
 struct CpuKernel final : Kernel {
   const graph::Graph* graph = nullptr;
   std::vector<Step> steps;
+  ReadAhead read_ahead;
 };
 
 // The queue's worker runs a task as member 0 of the team.
@@ -30,10 +33,16 @@ class CpuDevice final : public QueuedDevice {
         kernels_(kernels),
         team_(threads, cores),
         scratch_(static_cast<size_t>(threads)),
-        queue_(info_.name, cores, clock, [this](const Kernel& kernel, const Bindings& bindings) {
-          run(static_cast<const CpuKernel&>(kernel), bindings);
-          return Status{};
-        }) {}
+        queue_(
+            info_.name, cores, clock,
+            [this](const Kernel& kernel, const Bindings& bindings) {
+              run(static_cast<const CpuKernel&>(kernel), bindings);
+              return Status{};
+            },
+            nullptr,
+            [](const Kernel& kernel, int64_t calls) {
+              return static_cast<const CpuKernel&>(kernel).read_ahead.fetch(calls);
+            }) {}
 
   const DeviceInfo& info() const override { return info_; }
 
@@ -45,6 +54,8 @@ class CpuDevice final : public QueuedDevice {
     kernel->graph = program.graph;
     try {
       kernel->steps = make_steps(program);
+      packed_.pack(kernel->steps, program);
+      if (program.max_rows <= kFewRows) kernel->read_ahead = ReadAhead(kernel->steps, program);
       const int64_t floats = scratch_floats(kernel->steps, program, kernels_);
       for (AlignedFloats& scratch : scratch_) scratch.reserve(floats);
     } catch (const std::bad_alloc&) {
@@ -58,6 +69,7 @@ class CpuDevice final : public QueuedDevice {
   DeviceStats stats() const override {
     DeviceStats stats = queue_.stats();
     stats.cpu += team_.cpu_time();
+    stats.own_bytes = packed_.bytes();
     for (const AlignedFloats& scratch : scratch_) stats.own_bytes += scratch.bytes();
     return stats;
   }
@@ -76,7 +88,9 @@ class CpuDevice final : public QueuedDevice {
     team_.run(chunks_, [&](int member, int step, int64_t chunk) {
       StepContext context = shared;
       context.scratch = scratch_[static_cast<size_t>(member)].data();
-      run_chunk(kernel.steps[static_cast<size_t>(step)], context, chunk);
+      const size_t index = static_cast<size_t>(step);
+      context.next_weights = kernel.read_ahead.after(index);
+      run_chunk(kernel.steps[index], context, chunk);
     });
   }
 
@@ -84,8 +98,9 @@ class CpuDevice final : public QueuedDevice {
   const KernelTable& kernels_;
   Team team_;
   std::vector<AlignedFloats> scratch_;  // one per thread
-  std::vector<int64_t> chunks_;         // of the running task's steps
-  WorkQueue queue_;                     // last: its worker uses all of the above
+  PackedSlices packed_;
+  std::vector<int64_t> chunks_;  // of the running task's steps
+  WorkQueue queue_;              // last: its worker uses all of the above
 };
 
 }  // namespace

@@ -18,6 +18,11 @@ BoundOp bind(const Program& program, const Op& op) {
   bound.op = &op;
   for (const TensorId input : op.inputs) bound.inputs.push_back(index_of(program, input));
   bound.output = index_of(program, op.output);
+  if (op.kind == OpKind::kMatMul) {
+    bound.weights_stride = op.weight->row_bytes();
+    bound.weights = op.weight->data + op.n_begin * bound.weights_stride +
+                    model::row_bytes(op.weight->type, op.k_begin);
+  }
   return bound;
 }
 

@@ -158,19 +158,17 @@ int64_t outputs_of(const StepContext& c, const BoundOp& product) {
   return c.graph->tensor(product.op->output).width;
 }
 
-// Outputs [first, first + count) of one product, all rows.
+// Outputs [first, first + count) of one product, all rows; `next` is read after it.
 void run_product(const StepContext& c, const BoundOp& bound, int64_t rows, int64_t first,
-                 int64_t count) {
-  const model::Weight& weight = *bound.op->weight;
-  const int64_t k_offset = model::row_bytes(weight.type, bound.op->k_begin);
+                 int64_t count, const std::byte* next) {
   MatMulArgs args;
   args.x = row(c, bound.inputs[0], 0);
   args.x_stride = stride(c, bound.inputs[0]);
   args.m = rows;
-  args.w = weight.data + (bound.op->n_begin + first) * weight.row_bytes() + k_offset;
-  args.w_stride = weight.row_bytes();
   args.n = count;
   args.k = c.graph->tensor(bound.op->inputs[0]).width;
+  args.w = bound.weights + first * bound.weights_stride;
+  args.w_stride = bound.weights_stride;
   args.y = row(c, bound.output, 0) + first;
   args.y_stride = stride(c, bound.output);
   if (bound.add >= 0) {
@@ -178,7 +176,8 @@ void run_product(const StepContext& c, const BoundOp& bound, int64_t rows, int64
     args.add_stride = stride(c, bound.add);
   }
   args.scratch = c.scratch;
-  c.kernels->matmul(weight.type, args);
+  if (c.threads == 1) args.next_w = next;  // else it may be another thread's
+  c.kernels->matmul(bound.op->weight->type, args);
 }
 
 int64_t outputs_per_chunk(int64_t outputs, int threads) {
@@ -196,12 +195,14 @@ int64_t product_chunk(const Step& step, const StepContext& c) {
 
 void run_products_chunk(const Step& step, const StepContext& c, int64_t chunk) {
   const int64_t size = product_chunk(step, c);
-  for (const BoundOp& bound : step.ops) {
-    const int64_t n = outputs_of(c, bound);
+  for (size_t i = 0; i < step.ops.size(); ++i) {
+    const int64_t n = outputs_of(c, step.ops[i]);
     const int64_t chunks = ceil_div(n, size);
     if (chunk < chunks) {
       const int64_t first = chunk * size;
-      return run_product(c, bound, row_count(step, c), first, std::min(size, n - first));
+      const bool last = i + 1 == step.ops.size();
+      return run_product(c, step.ops[i], row_count(step, c), first, std::min(size, n - first),
+                         last ? c.next_weights : step.ops[i + 1].weights);
     }
     chunk -= chunks;
   }
@@ -219,8 +220,8 @@ void run_gated_mlp_chunk(const Step& step, const StepContext& c, int64_t chunk) 
   const int64_t size = gated_chunk(step, c);
   const int64_t first = chunk * size;
   const int64_t count = std::min(size, outputs_of(c, gate) - first);
-  run_product(c, gate, rows, first, count);
-  run_product(c, up, rows, first, count);
+  run_product(c, gate, rows, first, count, up.weights);
+  run_product(c, up, rows, first, count, c.next_weights);
   for (int64_t r = 0; r < rows; ++r) {
     c.kernels->silu_mul(row(c, gate.output, r) + first, row(c, up.output, r) + first, count,
                         row(c, out.output, r) + first);

@@ -2,13 +2,18 @@
 // team one step after another.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "troika/device/cpu/kernels/kernels.h"
 #include "troika/device/device.h"
 
 namespace troika::device::cpu {
+
+// Passes of so many rows are so short that reading the weights is all the time they take.
+inline constexpr int64_t kFewRows = 8;
 
 // Index into Program::tensors; -1: none.
 using TensorIndex = int32_t;
@@ -19,6 +24,10 @@ struct BoundOp {
   std::vector<TensorIndex> inputs;
   TensorIndex output = -1;
   TensorIndex add = -1;  // kMatMul: a residual that is added
+  // kMatMul: where the weights of its outputs lie, and how many bytes from output to output.
+  const std::byte* weights = nullptr;
+  int64_t weights_stride = 0;
+  std::shared_ptr<const std::vector<std::byte>> packed;  // owns them if they are a copy
 };
 
 enum class StepKind {
@@ -51,8 +60,9 @@ struct StepContext {
   const graph::Graph* graph = nullptr;
   const Bindings* bindings = nullptr;
   const KernelTable* kernels = nullptr;
-  int threads = 1;           // that share the chunks
-  float* scratch = nullptr;  // of the thread that runs a chunk
+  int threads = 1;                          // that share the chunks
+  float* scratch = nullptr;                 // of the thread that runs a chunk
+  const std::byte* next_weights = nullptr;  // read after the step, if any are
 };
 
 // Into how many chunks a step is cut for this batch and number of threads.

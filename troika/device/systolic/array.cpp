@@ -1,6 +1,7 @@
 #include "troika/device/systolic/array.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "troika/device/systolic/half.h"
 
@@ -10,7 +11,7 @@ Array::Array(const cpu::KernelTable& kernels)
     : kernels_(kernels), multiply_tile_(multiply_tile_for(kernels.name)) {}
 
 void Array::reserve(int64_t max_rows, const TiledWeight& weight, Stationary stationary) {
-  const auto grow = [](std::vector<Tile>& tiles, int64_t count) {
+  const auto grow = [](auto& tiles, int64_t count) {
     tiles.resize(std::max(tiles.size(), static_cast<size_t>(count)));
   };
   const int64_t m_tiles = tiles_over(max_rows);
@@ -30,11 +31,12 @@ void Array::load_inputs(const float* x, int64_t stride, int64_t rows, int64_t wi
     const int64_t first_k = tile % k_tiles_ * kTile;
     const int64_t m_count = std::clamp<int64_t>(rows - first_row, 0, kTile);
     const int64_t k_count = std::min(kTile, width - first_k);
-    Tile& to = inputs_[static_cast<size_t>(tile)];
-    if (m_count < kTile || k_count < kTile) to = Tile{};
+    InputTile& to = inputs_[static_cast<size_t>(tile)];
+    if (m_count < kTile || k_count < kTile) to = InputTile{};
     for (int64_t m = 0; m < m_count; ++m) {
       const float* const from = x + (first_row + m) * stride + first_k;
       for (int64_t k = 0; k < k_count; ++k) to.at[m][k] = round_to_half(from[k]);
+      to.totals[m] = std::accumulate(to.at[m], to.at[m] + k_count, 0.0f);
     }
   }
 }
@@ -85,6 +87,8 @@ TileCounts Array::hold_inputs(const TiledWeight& weight, const Results& results)
 void Array::load_weight(const HalfTile& tile) {
   kernels_.dequantize_row(model::TensorType::kF16, reinterpret_cast<const std::byte*>(tile.at),
                           kTile * kTile, &weight_.at[0][0]);
+  std::copy_n(tile.scale, kTile, weight_.scale);
+  std::copy_n(tile.offset, kTile, weight_.offset);
 }
 
 void Array::clear_sums(int64_t count) { std::fill_n(sums_.begin(), count, Tile{}); }
@@ -100,7 +104,8 @@ void Array::write(const Tile& sums, int64_t m_tile, int64_t n_tile, const Result
 }
 
 int64_t Array::bytes() const {
-  return static_cast<int64_t>((inputs_.capacity() + sums_.capacity()) * sizeof(Tile));
+  return static_cast<int64_t>(inputs_.capacity() * sizeof(InputTile) +
+                              sums_.capacity() * sizeof(Tile));
 }
 
 }  // namespace troika::device::systolic

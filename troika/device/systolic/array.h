@@ -48,15 +48,15 @@ class Array {
   void load_weight(const HalfTile& tile);
   void clear_sums(int64_t count);
   void write(const Tile& sums, int64_t m_tile, int64_t n_tile, const Results& results) const;
-  const Tile& input(int64_t m_tile, int64_t k_tile) const {
+  const InputTile& input(int64_t m_tile, int64_t k_tile) const {
     return inputs_[static_cast<size_t>(m_tile * k_tiles_ + k_tile)];
   }
 
   const cpu::KernelTable& kernels_;
   const MultiplyTile multiply_tile_;
-  std::vector<Tile> inputs_;  // [m_tile][k_tile]
-  std::vector<Tile> sums_;    // of one n_tile or one m_tile
-  Tile weight_;
+  std::vector<InputTile> inputs_;  // [m_tile][k_tile]
+  std::vector<Tile> sums_;         // of one n_tile or one m_tile
+  WeightTile weight_;
   int64_t rows_ = 0;
   int64_t m_tiles_ = 0;
   int64_t k_tiles_ = 0;

@@ -171,13 +171,14 @@ DeviceInfo describe(const SystolicOptions& options, const cpu::KernelTable& kern
   info.description = fmt::format("software NPU, {0}x{0} cells", kTile);
   info.cores = options.cores;
   info.threads = 1;
-  info.version = fmt::format("software NPU 1, {} kernels", kernels.name);
+  info.version = fmt::format("software NPU 2, {} kernels", kernels.name);
   info.standard_rows.assign(std::begin(kStandardRows), std::end(kStandardRows));
   info.n_tile = kTile;
   info.k_tile = kTile;
   info.exact = false;
   info.facts = {
       {"arithmetic", "FP16 inputs, FP32 sums"},
+      {"weights", "FP16; of quantization blocks the levels, scaled after each tile"},
       {"tile", fmt::format("{0}x{0}x{0}", kTile)},
       {"stationary", "weights, or inputs where the plan says so"},
       {"vector unit", fmt::format("host kernels ({}), FP32", kernels.name)},

@@ -1,6 +1,7 @@
 // The `systolic` device: an NPU in software. It keeps an NPU's rules - static lengths, tiles of
 // 32 x 32 x 32 with padding, a stationary operand, FP16 inputs with FP32 sums - and computes every
-// value. Norms, RoPE, attention and other operators without weights to tile run on the `cpu`
+// value. Weights in blocks are multiplied as the levels that they store, and a tile's sums with
+// their scale. Norms, RoPE, attention and other operators without weights to tile run on the `cpu`
 // device's kernels, as on an NPU's vector unit.
 #pragma once
 

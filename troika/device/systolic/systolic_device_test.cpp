@@ -170,7 +170,8 @@ TEST_F(SystolicDeviceTest, NamesTheProductWhoseInputIsBeyondFp16) {
 
 TEST_F(SystolicDeviceTest, KernelsOfAllLengthsShareTheWeightsAndFreeThem) {
   const auto device = open_device();
-  constexpr int64_t kWeightBytes = 2 * 3 * 32 * 32 * 2;  // tiles of halves
+  constexpr int64_t kTileBytes = 32 * 32 * 2 + 2 * 32 * 4;  // halves, scales and offsets
+  constexpr int64_t kWeightBytes = 2 * 3 * kTileBytes;
   auto large = device->compile(program(1024));
   ASSERT_TRUE(large.has_value());
   const int64_t bytes = device->stats().own_bytes;

@@ -14,7 +14,7 @@ constexpr int64_t kRows = 4;
 
 #if defined(__x86_64__)
 // The attribute instead of compiler flags for the file: nothing else here may need AVX2.
-__attribute__((target("avx2,fma"))) void multiply_tile_avx2(const Tile& x, const Tile& w,
+__attribute__((target("avx2,fma"))) void multiply_tile_avx2(const InputTile& x, const WeightTile& w,
                                                             Tile& sums) {
   constexpr int64_t kLanes = 8;
   for (int64_t m = 0; m < kTile; m += kRows) {
@@ -31,9 +31,14 @@ __attribute__((target("avx2,fma"))) void multiply_tile_avx2(const Tile& x, const
         }
       }
       for (int64_t r = 0; r < kRows; ++r) {
-        float* const to = &sums.at[m + r][n];
-        _mm256_store_ps(to, _mm256_add_ps(_mm256_load_ps(to), sum[r][0]));
-        _mm256_store_ps(to + kLanes, _mm256_add_ps(_mm256_load_ps(to + kLanes), sum[r][1]));
+        const __m256 total = _mm256_set1_ps(x.totals[m + r]);
+        for (int64_t half = 0; half < 2; ++half) {
+          const int64_t at = n + half * kLanes;
+          float* const to = &sums.at[m + r][at];
+          const __m256 scaled = _mm256_mul_ps(_mm256_load_ps(w.scale + at), sum[r][half]);
+          const __m256 offset = _mm256_mul_ps(_mm256_load_ps(w.offset + at), total);
+          _mm256_store_ps(to, _mm256_add_ps(_mm256_load_ps(to), _mm256_add_ps(scaled, offset)));
+        }
       }
     }
   }
@@ -42,7 +47,7 @@ __attribute__((target("avx2,fma"))) void multiply_tile_avx2(const Tile& x, const
 
 }  // namespace
 
-void multiply_tile_portable(const Tile& x, const Tile& w, Tile& sums) {
+void multiply_tile_portable(const InputTile& x, const WeightTile& w, Tile& sums) {
   using Vector = float __attribute__((vector_size(16)));
   constexpr int64_t kLanes = 4;
   for (int64_t m = 0; m < kTile; m += kRows) {
@@ -59,11 +64,14 @@ void multiply_tile_portable(const Tile& x, const Tile& w, Tile& sums) {
       }
       for (int64_t r = 0; r < kRows; ++r) {
         for (int64_t half = 0; half < 2; ++half) {
-          Vector total;
-          float* const to = &sums.at[m + r][n + half * kLanes];
-          std::memcpy(&total, to, sizeof total);
-          total += sum[r][half];
-          std::memcpy(to, &total, sizeof total);
+          Vector scale, offset, result;
+          const int64_t at = n + half * kLanes;
+          float* const to = &sums.at[m + r][at];
+          std::memcpy(&scale, w.scale + at, sizeof scale);
+          std::memcpy(&offset, w.offset + at, sizeof offset);
+          std::memcpy(&result, to, sizeof result);
+          result += scale * sum[r][half] + offset * x.totals[m + r];
+          std::memcpy(to, &result, sizeof result);
         }
       }
     }

@@ -16,17 +16,28 @@ struct alignas(64) Tile {
   float at[kTile][kTile] = {};
 };
 
-// Weights as they are kept: halves, inputs first: at[k][n].
-struct alignas(64) HalfTile {
-  uint16_t at[kTile][kTile] = {};
+// Halves.
+struct alignas(64) InputTile {
+  float at[kTile][kTile] = {};
+  float totals[kTile] = {};  // of the rows
 };
 
-// sums[m][n] += sum over k of x[m][k] * w[k][n], k ascending from zero, in FP32. The inputs are
-// halves, whose products are exact in FP32: the bits are the same with and without fused
-// multiply-adds.
-using MultiplyTile = void (*)(const Tile& x, const Tile& w, Tile& sums);
+// Inputs first: at[k][n]. A weight is scale[n] * at[k][n] + offset[n].
+template <class Half>
+struct alignas(64) Weights {
+  Half at[kTile][kTile] = {};
+  float scale[kTile] = {};
+  float offset[kTile] = {};
+};
+using HalfTile = Weights<uint16_t>;  // as they are kept
+using WeightTile = Weights<float>;   // the same, in the array
 
-void multiply_tile_portable(const Tile& x, const Tile& w, Tile& sums);
+// sums[m][n] += scale[n] * s + offset[n] * totals[m], s being the sum over k of x[m][k] * w[k][n],
+// k ascending from zero, in FP32. What is multiplied are halves, whose products are exact in FP32:
+// the bits are the same with and without fused multiply-adds.
+using MultiplyTile = void (*)(const InputTile& x, const WeightTile& w, Tile& sums);
+
+void multiply_tile_portable(const InputTile& x, const WeightTile& w, Tile& sums);
 
 // The fastest for a machine that runs these kernels of the `cpu` device ("avx2").
 MultiplyTile multiply_tile_for(std::string_view kernels);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "troika/model/levels.h"
 #include "troika/model/quantize.h"
 
 namespace troika::device::systolic {
@@ -14,12 +15,18 @@ Result<TiledWeight> TiledWeight::make(const graph::WeightSlice& slice) {
   const model::Weight& weight = *slice.weight;
   const std::byte* row = weight.data + slice.n_begin * weight.row_bytes() +
                          model::row_bytes(weight.type, slice.k_begin);
-  std::vector<float> values(static_cast<size_t>(slice.k));
+  static_assert(kTile == model::kLevelGroup);
+  std::vector<float> levels(static_cast<size_t>(slice.k));
+  std::vector<model::LevelScale> groups(static_cast<size_t>(tiled.k_tiles()));
   for (int64_t n = 0; n < slice.n; ++n, row += weight.row_bytes()) {
-    model::dequantize_row(weight.type, row, values);
+    model::row_levels(weight.type, row, levels, groups);
     HalfTile* const tiles = &tiled.tiles_[static_cast<size_t>(n / kTile * tiled.k_tiles())];
+    for (size_t tile = 0; tile < groups.size(); ++tile) {
+      tiles[tile].scale[n % kTile] = groups[tile].scale;
+      tiles[tile].offset[n % kTile] = groups[tile].offset;
+    }
     for (int64_t k = 0; k < slice.k; ++k) {
-      const float value = values[static_cast<size_t>(k)];
+      const float value = levels[static_cast<size_t>(k)];
       const uint16_t half = model::f32_to_f16(value);
       if ((half & kInfiniteHalf) == kInfiniteHalf) {
         return make_error(ErrorCode::kUnsupported,

@@ -1,4 +1,5 @@
-// A slice of a weight as the array holds it: FP16 tiles, padded with zeros.
+// A slice of a weight as the array holds it: FP16 tiles, padded with zeros. Of quantization blocks
+// the tiles hold the levels, which FP16 does not round as it does weights.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace troika::device::systolic {
 
 class TiledWeight {
  public:
-  // Slow: converts every weight. kUnsupported if one of them is beyond FP16. The slice lies inside
-  // the weight and on its quantization blocks.
+  // Slow: converts every weight. kUnsupported if a plain float is beyond FP16. The slice lies
+  // inside the weight and on its quantization blocks.
   static Result<TiledWeight> make(const graph::WeightSlice& slice);
 
   int64_t n_tiles() const { return tiles_over(slice_.n); }

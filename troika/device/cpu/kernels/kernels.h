@@ -36,6 +36,8 @@ struct MatMulArgs {
   const float* add = nullptr;  // may be y itself
   int64_t add_stride = 0;
   float* scratch = nullptr;  // KernelTable::matmul_scratch_floats(m, k) floats, 64-byte aligned
+  // Where the caller goes on to read weights, if it knows: few rows fetch them ahead.
+  const std::byte* next_w = nullptr;
 };
 
 // Attention of n_rows consecutive tokens of one sequence for one KV head and the n_group query

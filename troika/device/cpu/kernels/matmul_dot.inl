@@ -186,11 +186,17 @@ void dot_tile(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0, in
   }
 }
 
+// Bytes that a product reads of a row.
+template <TensorType type>
+int64_t read_bytes(const MatMulArgs& args) {
+  using W = Weights<type>;
+  return (args.k + W::kBlock - 1) / W::kBlock * W::kBytes;
+}
+
 // From kPrefetchBytes behind the beginning of output n on.
 template <TensorType type>
 Ahead ahead_of(const MatMulArgs& args, int64_t n) {
-  using W = Weights<type>;
-  const int64_t row = (args.k + W::kBlock - 1) / W::kBlock * W::kBytes;
+  const int64_t row = read_bytes<type>(args);
   const int64_t rows = kPrefetchBytes / row;
   const int64_t in_row = kPrefetchBytes % row;
   return {args.w + (n + rows) * args.w_stride + in_row, row - in_row, row, args.w_stride - row};
@@ -204,7 +210,14 @@ int64_t dot_tiles(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n,
   int current = 0;
   take_halves<type, outputs>(chunk_at<type, outputs>(args, n, 0), 0, halves[0]);
   Ahead ahead = ahead_of<type>(args, n);
+  // From the tile on where the walk has left the product it goes on in what is read next.
+  int64_t leave = args.n;
+  if (args.next_w != nullptr) leave -= kPrefetchBytes / read_bytes<type>(args);
   for (; n + outputs <= n1; n += outputs) {
+    if (n >= leave) {
+      ahead = {args.next_w, ahead.row, ahead.row, 0};
+      leave = args.n;
+    }
     const int64_t next = n + 2 * outputs <= n1 ? n + outputs : n;
     dot_tile<type, rows, outputs>(args, m0, n_rows, n, next, halves, current, ahead);
   }

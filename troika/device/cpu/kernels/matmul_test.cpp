@@ -41,6 +41,7 @@ struct Problem {
     if (with_add) args.add = added.data() + m0 * y_stride + n0;
     args.add_stride = y_stride;
     args.scratch = scratch.get();
+    if (n0 % 2 == 0) args.next_w = stored.data();  // fetched, not computed with
     table.matmul(type, args);
   }
 

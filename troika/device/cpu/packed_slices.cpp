@@ -1,0 +1,53 @@
+#include "troika/device/cpu/packed_slices.h"
+
+#include <cstring>
+
+namespace troika::device::cpu {
+namespace {
+
+// Of longer rows little is fetched in vain. Measured on one core of an EPYC with AVX-512, one row,
+// weights from memory: lying together makes a product of 560 bytes of each row 1.9 times as fast,
+// of 1152 1.35, of 2304 1.2 and of 4032 1.1 times.
+constexpr int64_t kLongestRow = 3072;
+
+std::vector<std::byte> copy_of(const BoundOp& product, int64_t n, int64_t row) {
+  std::vector<std::byte> copy(static_cast<size_t>(n * row));
+  for (int64_t i = 0; i < n; ++i) {
+    std::memcpy(copy.data() + i * row, product.weights + i * product.weights_stride,
+                static_cast<size_t>(row));
+  }
+  return copy;
+}
+
+}  // namespace
+
+void PackedSlices::pack(std::vector<Step>& steps, const Program& program) {
+  if (program.max_rows > kFewRows) return;
+  std::erase_if(held_, [](const auto& entry) { return entry.second.expired(); });
+  for (Step& step : steps) {
+    for (BoundOp& bound : step.ops) {
+      if (bound.op->kind != graph::OpKind::kMatMul) continue;
+      const graph::WeightSlice slice = graph::weight_slice(*program.graph, *bound.op);
+      const int64_t row = model::row_bytes(slice.weight->type, slice.k);
+      if (row == bound.weights_stride || row > kLongestRow) continue;
+      std::weak_ptr<const std::vector<std::byte>>& held = held_[slice];
+      bound.packed = held.lock();
+      if (bound.packed == nullptr) {
+        bound.packed = std::make_shared<const std::vector<std::byte>>(copy_of(bound, slice.n, row));
+        held = bound.packed;
+      }
+      bound.weights = bound.packed->data();
+      bound.weights_stride = row;
+    }
+  }
+}
+
+int64_t PackedSlices::bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [slice, held] : held_) {
+    if (const auto packed = held.lock()) bytes += static_cast<int64_t>(packed->size());
+  }
+  return bytes;
+}
+
+}  // namespace troika::device::cpu
