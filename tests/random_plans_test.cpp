@@ -36,8 +36,8 @@ struct Bounds {
 };
 // FP32 sums in another order: each product loses about 2^-24 of its terms, a few dozen in a row.
 constexpr Bounds kExact{1e-9, 0.001, 0.001};
-// FP16 inputs: (2^-11)^2 / 3 for each product's two inputs, a few dozen in a row, the larger where
-// scores of attention are.
+// FP16 inputs: (2^-11)^2 / 3 for what each product multiplies, a few dozen in a row, the more where
+// scores of attention are large.
 constexpr Bounds kHalf{1e-5, 0.02, 0.02};
 constexpr int64_t kContext = 160;
 

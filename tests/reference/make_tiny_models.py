@@ -169,9 +169,9 @@ def model_metadata(name, shape):
 
 
 def tensors(shape, rng):
-    """Random weights that treat states as trained ones do: an attention or an MLP adds about half of
-    what is there, and scores differ as much as the default model's: attention prefers some tokens
-    clearly, so that a wrong rotation shows."""
+    """Random weights that treat states much as trained ones do: scores differ as much as the default
+    model's, and an attention or an MLP adds up to half of what is there, on purpose more than in a
+    trained layer: so that attention prefers some tokens clearly and a wrong rotation shows."""
     hidden, ffn, vocab = shape["hidden"], shape["ffn"], shape["vocab"]
     q_width, kv_width = shape["heads"] * shape["head_dim"], shape["kv"] * shape["head_dim"]
     types, out = shape["types"], {}

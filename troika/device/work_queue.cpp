@@ -172,7 +172,7 @@ Status WorkQueue::wait_for(const Task& task, TaskTimes& times) {
     policy.margin = std::max(policy.margin, usual / kPolledPart);
   }
   const TimePoint begin = clock_.now();
-  if (prepare_) {
+  if (prepare_ && task.options.may_poll) {
     for (int64_t calls = 0; prepare_(*task.kernel, calls) && !ready(); ++calls) {
     }
   }

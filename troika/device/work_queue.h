@@ -32,7 +32,7 @@ class WorkQueue {
 
   // What can be done for a task before its inputs are there: called while it waits for other
   // devices, `calls` times before, for a microsecond each time, until it returns false: that was
-  // all.
+  // all. Not where a wait may not poll.
   using Prepare = std::function<bool(const Kernel&, int64_t calls)>;
 
   // `device` is the name for messages. The worker is pinned to the first of `cores`, if any.

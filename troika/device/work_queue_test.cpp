@@ -152,6 +152,23 @@ TEST(WorkQueue, PreparesATaskWhileItWaits) {
   EXPECT_EQ(prepared, 3);
 }
 
+TEST(WorkQueue, PreparesNothingWhereItMayNotPoll) {
+  Timeline other;
+  std::atomic<int> prepared{0};
+  WorkQueue queue(
+      "queue", {}, system_clock(), [](const Kernel&, const Bindings&) { return Status{}; }, nullptr,
+      [&](const Kernel&, int64_t) { return ++prepared < 3; });
+  const NumberedKernel one{1};
+  const Fence awaited{&other, 1};
+  SubmitOptions options;
+  options.may_poll = false;
+  const auto fence = queue.submit(one, {}, {&awaited, 1}, options);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  other.signal(1);
+  ASSERT_TRUE(fence->wait().has_value());
+  EXPECT_EQ(prepared, 0);
+}
+
 // A driver with much to prepare does not start late.
 TEST(WorkQueue, StopsPreparingWhenTheWaitIsOver) {
   Timeline other;

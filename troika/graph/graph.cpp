@@ -1,6 +1,7 @@
 #include "troika/graph/graph.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "troika/graph/arch/architectures.h"
@@ -81,6 +82,21 @@ bool Graph::overlap(TensorId a, TensorId b) const {
 WeightSlice weight_slice(const Graph& graph, const Op& product) {
   return {product.weight, product.n_begin, graph.tensor(product.output).width, product.k_begin,
           graph.tensor(product.inputs[0]).width};
+}
+
+const std::byte* row_of(const WeightSlice& slice, int64_t n) {
+  const model::Weight& weight = *slice.weight;
+  return weight.data + (slice.n_begin + n) * weight.row_bytes() +
+         model::row_bytes(weight.type, slice.k_begin);
+}
+
+std::vector<std::byte> gather_rows(const WeightSlice& slice) {
+  const int64_t row = model::row_bytes(slice.weight->type, slice.k);
+  std::vector<std::byte> rows(static_cast<size_t>(slice.n * row));
+  for (int64_t n = 0; n < slice.n; ++n) {
+    std::memcpy(rows.data() + n * row, row_of(slice, n), static_cast<size_t>(row));
+  }
+  return rows;
 }
 
 Graph first_layers(const Graph& graph, int64_t n_layers) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -117,6 +118,10 @@ struct WeightSlice {
   auto operator<=>(const WeightSlice&) const = default;
 };
 WeightSlice weight_slice(const Graph& graph, const Op& product);
+// Where the stored weights of output n_begin + n begin.
+const std::byte* row_of(const WeightSlice& slice, int64_t n);
+// The stored rows, without what lies between them.
+std::vector<std::byte> gather_rows(const WeightSlice& slice);
 
 // The graph of the model's architecture; kUnsupported for one that has no file in arch/.
 Result<Graph> build(const model::Model& model);

@@ -47,16 +47,18 @@ void row_levels(TensorType type, const std::byte* row, std::span<float> levels,
   if (t.block_weights == 1) return dequantize_row(type, row, levels);
   const Halves halves = halves_of(type);
   std::array<std::byte, std::max(Q4KBlock::kBytes, Q6KBlock::kBytes)> block;
-  std::array<float, kSuperBlock> offsets;
+  std::array<float, kSuperBlock> offsets = {};
   const auto weights = static_cast<size_t>(t.block_weights);
   for (size_t i = 0; i < levels.size(); i += weights, row += t.block_bytes) {
     std::copy_n(row, t.block_bytes, block.begin());
     // What the block would hold with no scale is the offsets, and with one of 1 and no offset the
     // levels.
-    set_half(block.data(), halves.scale, kZero);
-    dequantize_row(type, block.data(), std::span(offsets).first(weights));
+    if (halves.offset >= 0) {
+      set_half(block.data(), halves.scale, kZero);
+      dequantize_row(type, block.data(), std::span(offsets).first(weights));
+      set_half(block.data(), halves.offset, kZero);
+    }
     set_half(block.data(), halves.scale, kOne);
-    if (halves.offset >= 0) set_half(block.data(), halves.offset, kZero);
     dequantize_row(type, block.data(), levels.subspan(i, weights));
     for (size_t at = 0; at < weights; at += kLevelGroup) {
       groups[(i + at) / kLevelGroup] = {half_at(row, halves.scale), offsets[at]};

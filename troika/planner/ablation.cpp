@@ -20,8 +20,8 @@ std::vector<Idea> ideas(sim::Sync fast) {
       {"+ fast sync", [fast](Strategy&, PassRequest& r) { r.sync = fast; }},
       {"+ micro-batches",
        [](Strategy& s, PassRequest&) {
-         s.most_chunks = 8;
-         s.long_chunk = 256;
+         s.most_chunks = kMostChunks;
+         s.long_chunk = kLongChunk;
          s.windows = {0, 2, 3};
        }},
       {"+ trace-guided", [](Strategy& s, PassRequest&) { s.tune = s.all_edits = true; }},

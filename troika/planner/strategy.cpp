@@ -39,7 +39,7 @@ Result<Strategy> strategy_from(std::string_view name) {
   } else if (name == "heteromosaic") {
     strategy.cut_one_row = strategy.cut_rows = strategy.cut_inputs = true;
     strategy.row_quantum = strategy.input_quantum = strategy.chunk_quantum = kMosaicQuantum;
-    strategy.most_chunks = 8;
+    strategy.most_chunks = kMostChunks;
     strategy.windows = {2, 3};
     strategy.tune = true;
     strategy.accept_us = 5000;  // published, as the rest of this rule
@@ -49,8 +49,8 @@ Result<Strategy> strategy_from(std::string_view name) {
     strategy.least_gain = kLeastGain;
     strategy.paired = strategy.tune = strategy.all_edits = true;
     strategy.enough_gain = 0.005;
-    strategy.most_chunks = 8;
-    strategy.long_chunk = 256;
+    strategy.most_chunks = kMostChunks;
+    strategy.long_chunk = kLongChunk;
     strategy.windows = {0, 2, 3};
     strategy.lags = {0, 1, 3, 5, 7};
   } else if (name != "layer") {

@@ -55,13 +55,17 @@ class CpuDevice final : public QueuedDevice {
     try {
       kernel->steps = make_steps(program);
       packed_.pack(kernel->steps, program);
-      if (program.max_rows <= kFewRows) kernel->read_ahead = ReadAhead(kernel->steps, program);
+      // Of several threads none knows what it will read.
+      if (program.max_rows <= kFewRows && team_.size() == 1) {
+        kernel->read_ahead = ReadAhead(kernel->steps, program);
+      }
       const int64_t floats = scratch_floats(kernel->steps, program, kernels_);
       for (AlignedFloats& scratch : scratch_) scratch.reserve(floats);
     } catch (const std::bad_alloc&) {
       return make_error(ErrorCode::kOutOfMemory,
-                        "device {}: no memory is left for passes of {} rows: use a smaller -ub",
-                        info_.name, program.max_rows);
+                        "device {}: no memory is left for passes of {} rows, beside the {} bytes "
+                        "that it holds: use a smaller -ub, or a plan without cuts along K",
+                        info_.name, program.max_rows, stats().own_bytes);
     }
     return kernel;
   }

@@ -75,6 +75,35 @@ class CpuDeviceTest : public ::testing::Test {
   BatchView batch_;
 };
 
+// Where the weights of a slice lie is nobody's business but the device's.
+TEST_F(CpuDeviceTest, ACopiedSliceGivesTheBitsOfOneThatIsNot) {
+  constexpr int64_t kBegin = 8;
+  constexpr int64_t kInputs = 12;
+  for (size_t i = 0; i < ones_.size(); ++i) ones_[i] = std::sin(static_cast<float>(i));
+  graph_.tensors[0].width = kInputs;
+  graph_.ops[0].k_begin = kBegin;
+  std::vector<std::vector<float>> results;
+  for (const int64_t max_rows : {kRows, int64_t{64}}) {  // few: copied
+    const auto device = open_device();
+    Program slice = program();
+    slice.max_rows = max_rows;
+    auto kernel = device->compile(slice);
+    ASSERT_TRUE(kernel.has_value());
+    Buffers x;
+    Buffers y;
+    for (size_t i = 0; i < x.floats.size(); ++i) x.floats[i] = std::cos(static_cast<float>(i));
+    const Views views = {x.view(), y.view()};
+    const auto fence = device->submit(**kernel, bind(views), {});
+    ASSERT_TRUE(fence.has_value() && fence->wait().has_value());
+    results.push_back(y.floats);
+    const int64_t held = device->stats().own_bytes;
+    kernel->reset();
+    const int64_t copied = kWidth * kInputs * int64_t{sizeof(float)};
+    EXPECT_EQ(held - device->stats().own_bytes, max_rows == kRows ? copied : 0);
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
 TEST_F(CpuDeviceTest, RunsTasksInTheOrderSubmitted) {
   for (const int threads : {1, 3}) {
     const auto device = open_device(threads);

@@ -20,8 +20,7 @@ BoundOp bind(const Program& program, const Op& op) {
   bound.output = index_of(program, op.output);
   if (op.kind == OpKind::kMatMul) {
     bound.weights_stride = op.weight->row_bytes();
-    bound.weights = op.weight->data + op.n_begin * bound.weights_stride +
-                    model::row_bytes(op.weight->type, op.k_begin);
+    bound.weights = graph::row_of(graph::weight_slice(*program.graph, op), 0);
   }
   return bound;
 }

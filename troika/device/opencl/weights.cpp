@@ -112,22 +112,6 @@ struct Places {
   }
 };
 
-const std::byte* first_weight(const WeightSlice& slice) {
-  return slice.weight->data + slice.n_begin * slice.weight->row_bytes() +
-         model::row_bytes(slice.weight->type, slice.k_begin);
-}
-
-// The rows of the slice without what lies between them.
-std::vector<std::byte> gather(const WeightSlice& slice) {
-  const int64_t row = model::row_bytes(slice.weight->type, slice.k);
-  std::vector<std::byte> bytes(static_cast<size_t>(slice.n * row));
-  for (int64_t i = 0; i < slice.n; ++i) {
-    std::memcpy(bytes.data() + i * row, first_weight(slice) + i * slice.weight->row_bytes(),
-                static_cast<size_t>(row));
-  }
-  return bytes;
-}
-
 // Chunks row by row.
 PackedWeight pack_super(const WeightSlice& slice) {
   const TensorType type = slice.weight->type;
@@ -137,7 +121,7 @@ PackedWeight pack_super(const WeightSlice& slice) {
   packed.scales = packed_scales(type, slice.n, slice.k);
   packed.bytes.resize(static_cast<size_t>(packed_bytes(type, slice.n, slice.k)));
   for (int64_t i = 0; i < slice.n; ++i) {
-    const std::byte* block = first_weight(slice) + i * slice.weight->row_bytes();
+    const std::byte* block = row_of(slice, i);
     for (int64_t b = 0; b < blocks; ++b) {
       const int64_t at = i * blocks + b;
       std::byte* const to = packed.bytes.data() + at * quants;
@@ -177,7 +161,7 @@ bool can_tile(const WeightSlice& slice) {
 
 PackedWeight pack(const WeightSlice& slice, Order order) {
   const TensorType type = slice.weight->type;
-  if (is_plain(type)) return {gather(slice), 0};
+  if (is_plain(type)) return {gather_rows(slice), 0};
   if (is_super(type)) return pack_super(slice);
   const Places places{slice.k / kBlock, quant_bytes(type), scale_bytes(type), order};
   PackedWeight packed;
@@ -185,7 +169,7 @@ PackedWeight pack(const WeightSlice& slice, Order order) {
   packed.bytes.resize(static_cast<size_t>(packed_bytes(type, slice.n, slice.k)));
   std::array<std::byte, kBlock> quants{};
   for (int64_t i = 0; i < slice.n; ++i) {
-    const std::byte* block = first_weight(slice) + i * slice.weight->row_bytes();
+    const std::byte* block = row_of(slice, i);
     for (int64_t b = 0; b < places.blocks; ++b) {
       pack_block(type, block, quants.data(),
                  packed.bytes.data() + packed.scales + places.scale(i, b));
@@ -210,7 +194,7 @@ Result<DeviceWeight> Weights::share(const WeightSlice& slice) const {
       BufferHandle(api().CreateBuffer(context_, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, end - begin,
                                       reinterpret_cast<void*>(begin), &code));
   RETURN_IF_ERROR(check_call("clCreateBuffer", code));
-  weight.begin = static_cast<int64_t>(reinterpret_cast<uintptr_t>(first_weight(slice)) - begin);
+  weight.begin = static_cast<int64_t>(reinterpret_cast<uintptr_t>(row_of(slice, 0)) - begin);
   weight.row_stride = slice.weight->row_bytes();
   return weight;
 }
@@ -220,7 +204,7 @@ Result<DeviceWeight> Weights::upload(const WeightSlice& slice, Order order) cons
   if (home_ == WeightHome::kOwnPacked) {
     packed = pack(slice, order);
   } else {
-    packed.bytes = gather(slice);
+    packed.bytes = gather_rows(slice);
   }
   DeviceWeight weight;
   weight.tiled = home_ == WeightHome::kOwnPacked && order == Order::kTiles;

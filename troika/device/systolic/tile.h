@@ -33,8 +33,8 @@ using HalfTile = Weights<uint16_t>;  // as they are kept
 using WeightTile = Weights<float>;   // the same, in the array
 
 // sums[m][n] += scale[n] * s + offset[n] * totals[m], s being the sum over k of x[m][k] * w[k][n],
-// k ascending from zero, in FP32. What is multiplied are halves, whose products are exact in FP32:
-// the bits are the same with and without fused multiply-adds.
+// k ascending from zero, in FP32. What is multiplied there are halves, whose products are exact in
+// FP32: s has the same bits with and without fused multiply-adds. The rest is never fused.
 using MultiplyTile = void (*)(const InputTile& x, const WeightTile& w, Tile& sums);
 
 void multiply_tile_portable(const InputTile& x, const WeightTile& w, Tile& sums);

@@ -13,13 +13,11 @@ Result<TiledWeight> TiledWeight::make(const graph::WeightSlice& slice) {
   tiled.slice_ = slice;
   tiled.tiles_.resize(static_cast<size_t>(tiled.n_tiles() * tiled.k_tiles()));
   const model::Weight& weight = *slice.weight;
-  const std::byte* row = weight.data + slice.n_begin * weight.row_bytes() +
-                         model::row_bytes(weight.type, slice.k_begin);
   static_assert(kTile == model::kLevelGroup);
   std::vector<float> levels(static_cast<size_t>(slice.k));
   std::vector<model::LevelScale> groups(static_cast<size_t>(tiled.k_tiles()));
-  for (int64_t n = 0; n < slice.n; ++n, row += weight.row_bytes()) {
-    model::row_levels(weight.type, row, levels, groups);
+  for (int64_t n = 0; n < slice.n; ++n) {
+    model::row_levels(weight.type, graph::row_of(slice, n), levels, groups);
     HalfTile* const tiles = &tiled.tiles_[static_cast<size_t>(n / kTile * tiled.k_tiles())];
     for (size_t tile = 0; tile < groups.size(); ++tile) {
       tiles[tile].scale[n % kTile] = groups[tile].scale;

@@ -8,6 +8,7 @@
 #include "troika/device/cpu/kernels/weights.inl"
 #include "troika/device/cpu/kernels/weights_k.inl"
 #include "troika/device/cpu/kernels/dequantize.inl"
+#include "troika/device/cpu/kernels/ahead.inl"
 #include "troika/device/cpu/kernels/matmul_dot.inl"
 #include "troika/device/cpu/kernels/matmul_packed.inl"
 #include "troika/device/cpu/kernels/elementwise.inl"

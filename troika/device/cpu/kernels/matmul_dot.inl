@@ -9,33 +9,9 @@ namespace troika::device::cpu {
 namespace {
 
 constexpr int64_t kChunk = 1024;
-// Weights this far ahead are fetched: rows read side by side are no stream that hardware follows.
-constexpr int64_t kPrefetchBytes = 8192;
-constexpr int64_t kCacheLine = 64;
 static_assert(kChunk == kScaleWeights);
 
 KERNEL_INLINE int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-
-KERNEL_INLINE void prefetch(const std::byte* p) { __builtin_prefetch(p); }
-
-// Walks ahead of a product over what it will read: rows of `row` bytes, `gap` bytes apart, for a
-// cut of the inputs leaves between them what it does not read.
-struct Ahead {
-  const std::byte* at;
-  int64_t left;  // of the row
-  int64_t row;
-  int64_t gap;
-
-  KERNEL_INLINE void fetch(int64_t bytes) {
-    for (int64_t i = 0; i < bytes; i += kCacheLine) prefetch(at + i);
-    at += bytes;
-    left -= bytes;
-    while (left <= 0) {
-      at += gap;
-      left += row;
-    }
-  }
-};
 
 // Makes the compiler forget what it has loaded through p, so that x is read from L1 again rather
 // than kept in registers that are not there.
@@ -186,22 +162,6 @@ void dot_tile(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n0, in
   }
 }
 
-// Bytes that a product reads of a row.
-template <TensorType type>
-int64_t read_bytes(const MatMulArgs& args) {
-  using W = Weights<type>;
-  return (args.k + W::kBlock - 1) / W::kBlock * W::kBytes;
-}
-
-// From kPrefetchBytes behind the beginning of output n on.
-template <TensorType type>
-Ahead ahead_of(const MatMulArgs& args, int64_t n) {
-  const int64_t row = read_bytes<type>(args);
-  const int64_t rows = kPrefetchBytes / row;
-  const int64_t in_row = kPrefetchBytes % row;
-  return {args.w + (n + rows) * args.w_stride + in_row, row - in_row, row, args.w_stride - row};
-}
-
 // All whole tiles from n on; returns the first output that is left.
 template <TensorType type, int rows, int outputs>
 int64_t dot_tiles(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n, int64_t n1) {
@@ -209,15 +169,10 @@ int64_t dot_tiles(const MatMulArgs& args, int64_t m0, int64_t n_rows, int64_t n,
   Halves halves[2][outputs];
   int current = 0;
   take_halves<type, outputs>(chunk_at<type, outputs>(args, n, 0), 0, halves[0]);
-  Ahead ahead = ahead_of<type>(args, n);
-  // From the tile on where the walk has left the product it goes on in what is read next.
-  int64_t leave = args.n;
-  if (args.next_w != nullptr) leave -= kPrefetchBytes / read_bytes<type>(args);
+  using W = Weights<type>;
+  const int64_t row = (args.k + W::kBlock - 1) / W::kBlock * W::kBytes;
+  Ahead ahead = ahead_of(args, row, n);
   for (; n + outputs <= n1; n += outputs) {
-    if (n >= leave) {
-      ahead = {args.next_w, ahead.row, ahead.row, 0};
-      leave = args.n;
-    }
     const int64_t next = n + 2 * outputs <= n1 ? n + outputs : n;
     dot_tile<type, rows, outputs>(args, m0, n_rows, n, next, halves, current, ahead);
   }

@@ -23,13 +23,6 @@ float half_at(const std::byte* from) {
   return model::f16_to_f32(bits);
 }
 
-// The stored bytes of the slice's part of one output.
-const std::byte* row_of(const graph::WeightSlice& slice, int64_t n) {
-  const model::Weight& weight = *slice.weight;
-  return weight.data + (slice.n_begin + n) * weight.row_bytes() +
-         model::row_bytes(weight.type, slice.k_begin);
-}
-
 AlignedBytes allocate(PreparedWeight& weight, int64_t bytes) {
   weight.bytes += bytes;
   return AlignedBytes(static_cast<std::byte*>(
@@ -57,7 +50,7 @@ using Slices = std::span<const graph::WeightSlice>;
 template <class Body>
 void for_each_output(Slices slices, const Body& body) {
   for (const graph::WeightSlice& slice : slices) {
-    for (int64_t n = 0; n < slice.n; ++n) body(row_of(slice, n));
+    for (int64_t n = 0; n < slice.n; ++n) body(graph::row_of(slice, n));
   }
 }
 
