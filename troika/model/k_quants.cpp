@@ -14,12 +14,6 @@ constexpr float kLargestNibble = 15;
 constexpr float kLargestInt8 = 127;
 constexpr float kCentre6 = 32;
 
-float load_half(const std::byte* from) {
-  uint16_t bits = 0;
-  std::memcpy(&bits, from, sizeof(bits));
-  return f16_to_f32(bits);
-}
-
 // Returns the value as stored.
 float store_half(std::byte* to, float value) {
   const uint16_t bits = f32_to_f16(value);
@@ -73,8 +67,8 @@ void unpack_scales(const std::byte* packed, SixBits& scales, SixBits& minima) {
 }
 
 void dequantize_q4_k(const std::byte* block, float* values) {
-  const float d = load_half(block);
-  const float dmin = load_half(block + 2);
+  const float d = f16_at(block);
+  const float dmin = f16_at(block + 2);
   SixBits scales{};
   SixBits minima{};
   unpack_scales(block + Q4KBlock::kScales, scales, minima);
@@ -121,7 +115,7 @@ void quantize_q4_k(const float* values, std::byte* block) {
 }
 
 void dequantize_q6_k(const std::byte* block, float* values) {
-  const float d = load_half(block + Q6KBlock::kD);
+  const float d = f16_at(block + Q6KBlock::kD);
   for (int i = 0; i < kSuperBlock; ++i) {
     const Q6Place at(i);
     const int low = std::to_integer<int>(block[at.low]) >> at.low_shift & 15;

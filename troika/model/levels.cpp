@@ -27,12 +27,6 @@ Halves halves_of(TensorType type) {
   return {};
 }
 
-float half_at(const std::byte* block, int place) {
-  uint16_t bits = 0;
-  std::memcpy(&bits, block + place, sizeof bits);
-  return f16_to_f32(bits);
-}
-
 void set_half(std::byte* block, int place, uint16_t bits) {
   std::memcpy(block + place, &bits, sizeof bits);
 }
@@ -61,7 +55,7 @@ void row_levels(TensorType type, const std::byte* row, std::span<float> levels,
     set_half(block.data(), halves.scale, kOne);
     dequantize_row(type, block.data(), levels.subspan(i, weights));
     for (size_t at = 0; at < weights; at += kLevelGroup) {
-      groups[(i + at) / kLevelGroup] = {half_at(row, halves.scale), offsets[at]};
+      groups[(i + at) / kLevelGroup] = {f16_at(row + halves.scale), offsets[at]};
     }
   }
 }

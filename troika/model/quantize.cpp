@@ -25,8 +25,6 @@ void store(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof(T));
 }
 
-float load_f16(const std::byte* from) { return f16_to_f32(load<uint16_t>(from)); }
-
 void dequantize_q4(const std::byte* q, float d, float m, float* out) {
   for (int i = 0; i < kBlock / 2; ++i) {
     const auto byte = static_cast<uint8_t>(q[i]);
@@ -36,7 +34,7 @@ void dequantize_q4(const std::byte* q, float d, float m, float* out) {
 }
 
 void dequantize_q4_0(const std::byte* block, float* out) {
-  const float d = load_f16(block);
+  const float d = f16_at(block);
   for (int i = 0; i < kBlock / 2; ++i) {
     const auto byte = static_cast<uint8_t>(block[2 + i]);
     out[i] = d * static_cast<float>((byte & 15) - 8);
@@ -45,7 +43,7 @@ void dequantize_q4_0(const std::byte* block, float* out) {
 }
 
 void dequantize_q8_0(const std::byte* block, float* out) {
-  const float d = load_f16(block);
+  const float d = f16_at(block);
   for (int i = 0; i < kBlock; ++i) {
     out[i] = d * static_cast<float>(static_cast<int8_t>(block[2 + i]));
   }
@@ -150,6 +148,8 @@ uint16_t f32_to_f16(float value) {
   return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
+float f16_at(const std::byte* stored) { return f16_to_f32(load<uint16_t>(stored)); }
+
 float bf16_to_f32(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 uint16_t f32_to_bf16(float value) {
@@ -169,7 +169,7 @@ void dequantize_row(TensorType type, const std::byte* row, std::span<float> out)
         to[i] = load<float>(row);
         break;
       case TensorType::kF16:
-        to[i] = load_f16(row);
+        to[i] = f16_at(row);
         break;
       case TensorType::kBF16:
         to[i] = bf16_to_f32(load<uint16_t>(row));
@@ -178,7 +178,7 @@ void dequantize_row(TensorType type, const std::byte* row, std::span<float> out)
         dequantize_q4_0(row, to + i);
         break;
       case TensorType::kQ4_1:
-        dequantize_q4(row + 4, load_f16(row), load_f16(row + 2), to + i);
+        dequantize_q4(row + 4, f16_at(row), f16_at(row + 2), to + i);
         break;
       case TensorType::kQ8_0:
         dequantize_q8_0(row, to + i);

@@ -17,6 +17,7 @@
 namespace troika::model {
 
 float f16_to_f32(uint16_t bits);
+float f16_at(const std::byte* stored);
 uint16_t f32_to_f16(float value);  // round to nearest even
 float bf16_to_f32(uint16_t bits);
 uint16_t f32_to_bf16(float value);  // round to nearest even

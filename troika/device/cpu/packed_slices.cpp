@@ -12,18 +12,16 @@ constexpr int64_t kLongestRow = 3072;
 
 void PackedSlices::pack(std::vector<Step>& steps, const Program& program) {
   if (program.max_rows > kFewRows) return;
-  std::erase_if(held_, [](const auto& entry) { return entry.second.expired(); });
   for (Step& step : steps) {
     for (BoundOp& bound : step.ops) {
       if (bound.op->kind != graph::OpKind::kMatMul) continue;
       const graph::WeightSlice slice = graph::weight_slice(*program.graph, *bound.op);
       const int64_t row = model::row_bytes(slice.weight->type, slice.k);
       if (row == bound.weights_stride || row > kLongestRow) continue;
-      std::weak_ptr<const std::vector<std::byte>>& held = held_[slice];
-      bound.packed = held.lock();
+      bound.packed = held_.find(slice);
       if (bound.packed == nullptr) {
         bound.packed = std::make_shared<const std::vector<std::byte>>(gather_rows(slice));
-        held = bound.packed;
+        held_.keep(slice, bound.packed);
       }
       bound.weights = bound.packed->data();
       bound.weights_stride = row;
@@ -32,11 +30,7 @@ void PackedSlices::pack(std::vector<Step>& steps, const Program& program) {
 }
 
 int64_t PackedSlices::bytes() const {
-  int64_t bytes = 0;
-  for (const auto& [slice, held] : held_) {
-    if (const auto packed = held.lock()) bytes += static_cast<int64_t>(packed->size());
-  }
-  return bytes;
+  return held_.total([](const auto& packed) { return std::ssize(packed); });
 }
 
 }  // namespace troika::device::cpu

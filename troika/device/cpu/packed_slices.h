@@ -7,10 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <vector>
 
+#include "troika/base/held_values.h"
 #include "troika/device/cpu/step.h"
 
 namespace troika::device::cpu {
@@ -24,7 +23,7 @@ class PackedSlices {
   int64_t bytes() const;
 
  private:
-  std::map<graph::WeightSlice, std::weak_ptr<const std::vector<std::byte>>> held_;
+  HeldValues<graph::WeightSlice, const std::vector<std::byte>> held_;
 };
 
 }  // namespace troika::device::cpu

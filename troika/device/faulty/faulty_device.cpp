@@ -3,11 +3,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <limits>
-#include <map>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "troika/base/held_values.h"
 #include "troika/device/faulty/spoil.h"
 #include "troika/device/result_check.h"
 #include "troika/device/work_queue.h"
@@ -82,24 +82,20 @@ class FaultyDevice final : public Device {
 
   Status hold_weights(FaultyKernel& kernel) {
     const Program& program = kernel.program;
-    std::erase_if(weights_, [](const auto& entry) { return entry.second.expired(); });
     for (const graph::OpId id : program.ops) {
       const graph::Op& op = program.graph->op(id);
       if (op.weight == nullptr) continue;
       const int64_t n = program.graph->tensor(op.output).width;
       const int64_t k = op.inputs.empty() ? 0 : program.graph->tensor(op.inputs[0]).width;
-      auto& known = weights_[{op.weight, op.n_begin, n, op.k_begin, k}];
-      auto bytes = known.lock();
+      const graph::WeightSlice part{op.weight, op.n_begin, n, op.k_begin, k};
+      auto bytes = weights_.find(part);
       if (bytes == nullptr) {
         bytes = std::make_shared<const int64_t>(graph::weight_bytes(*program.graph, id));
-        known = bytes;
+        weights_.keep(part, bytes);
       }
       kernel.held.push_back(std::move(bytes));
     }
-    int64_t needed = 0;
-    for (const auto& [part, bytes] : weights_) {
-      if (const auto held = bytes.lock()) needed += *held;
-    }
+    const int64_t needed = weights_.total([](int64_t bytes) { return bytes; });
     if (fault_.bytes > 0 && needed <= fault_.bytes) return {};
     return make_error(ErrorCode::kOutOfMemory,
                       "device {} has no memory left: {} bytes of weights do not fit into {}",
@@ -132,7 +128,7 @@ class FaultyDevice final : public Device {
   const DeviceInfo info_;
   const Fault fault_;
   const Clock& clock_;
-  std::map<graph::WeightSlice, std::weak_ptr<const int64_t>> weights_;  // kOutOfMemory
+  HeldValues<graph::WeightSlice, const int64_t> weights_;  // kOutOfMemory
   int64_t compiled_ = 0;
   int64_t submitted_ = 0;
   std::atomic<bool> gone_{false};

@@ -226,23 +226,18 @@ Result<DeviceWeight> Weights::upload(const WeightSlice& slice, Order order) cons
 }
 
 Result<std::shared_ptr<const DeviceWeight>> Weights::get(const WeightSlice& slice, Order order) {
-  if (auto weight = held_[{slice, order}].lock()) return weight;
-  std::erase_if(held_, [](const auto& entry) { return entry.second.expired(); });
+  if (auto weight = held_.find({slice, order})) return weight;
   ASSIGN_OR_RETURN(DeviceWeight made,
                    home_ == WeightHome::kShared ? share(slice) : upload(slice, order));
   made.n = slice.n;
   made.k = slice.k;
   auto weight = std::make_shared<const DeviceWeight>(std::move(made));
-  held_[{slice, order}] = weight;
+  held_.keep({slice, order}, weight);
   return weight;
 }
 
 int64_t Weights::own_bytes() const {
-  int64_t bytes = 0;
-  for (const auto& [slice, held] : held_) {
-    if (const auto weight = held.lock()) bytes += weight->own_bytes;
-  }
-  return bytes;
+  return held_.total([](const DeviceWeight& weight) { return weight.own_bytes; });
 }
 
 }  // namespace troika::device::opencl

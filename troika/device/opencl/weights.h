@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "troika/base/held_values.h"
 #include "troika/base/result.h"
 #include "troika/device/opencl/arena.h"
 #include "troika/graph/graph.h"
@@ -66,7 +66,7 @@ class Weights {
   cl_command_queue queue_;
   const WeightHome home_;
   Arena& arena_;
-  std::map<std::pair<graph::WeightSlice, Order>, std::weak_ptr<const DeviceWeight>> held_;
+  HeldValues<std::pair<graph::WeightSlice, Order>, const DeviceWeight> held_;
 };
 
 }  // namespace troika::device::opencl

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <new>
 #include <system_error>
 #include <utility>
 
+#include "troika/base/held_values.h"
 #include "troika/device/cpu/aligned_floats.h"
 #include "troika/device/cpu/kernels/kernels.h"
 #include "troika/device/cpu/step.h"
@@ -68,9 +68,7 @@ class Systolic final : public SystolicDevice {
   DeviceStats stats() const override {
     DeviceStats stats = queue_.stats();
     stats.own_bytes = array_.bytes() + scratch_.bytes();
-    for (const auto& [slice, held] : weights_) {
-      if (const auto weight = held.lock()) stats.own_bytes += weight->bytes();
-    }
+    stats.own_bytes += weights_.total([](const TiledWeight& weight) { return weight.bytes(); });
     return stats;
   }
 
@@ -103,12 +101,10 @@ class Systolic final : public SystolicDevice {
 
   // Kernels of all lengths share the tiles of a slice.
   Result<std::shared_ptr<const TiledWeight>> tiled(const graph::WeightSlice& slice) {
-    std::erase_if(weights_, [](const auto& entry) { return entry.second.expired(); });
-    std::weak_ptr<const TiledWeight>& held = weights_[slice];
-    if (auto weight = held.lock()) return weight;
+    if (auto weight = weights_.find(slice)) return weight;
     ASSIGN_OR_RETURN(TiledWeight made, TiledWeight::make(slice));
     auto weight = std::make_shared<const TiledWeight>(std::move(made));
-    held = weight;
+    weights_.keep(slice, weight);
     return weight;
   }
 
@@ -156,7 +152,7 @@ class Systolic final : public SystolicDevice {
 
   const DeviceInfo info_;
   const cpu::KernelTable& kernels_;
-  std::map<graph::WeightSlice, std::weak_ptr<const TiledWeight>> weights_;
+  HeldValues<graph::WeightSlice, const TiledWeight> weights_;
   Array array_;
   cpu::AlignedFloats scratch_;  // of the vector unit
   std::atomic<int64_t> tiles_{0};

@@ -17,12 +17,6 @@ constexpr uint8_t kCentreBits = 0x88;  // both levels of a byte, as two's comple
 
 bool has_nibbles(TensorType type) { return type == TensorType::kQ4_0 || type == TensorType::kQ4_1; }
 
-float half_at(const std::byte* from) {
-  uint16_t bits = 0;
-  std::memcpy(&bits, from, sizeof(bits));
-  return model::f16_to_f32(bits);
-}
-
 AlignedBytes allocate(PreparedWeight& weight, int64_t bytes) {
   weight.bytes += bytes;
   return AlignedBytes(static_cast<std::byte*>(
@@ -55,7 +49,9 @@ void for_each_output(Slices slices, const Body& body) {
 }
 
 // Of a stored block of Q4_1: what all its weights are more than their levels times the scale.
-float offset_at(const std::byte* stored) { return half_at(stored + 2) + kCentre * half_at(stored); }
+float offset_at(const std::byte* stored) {
+  return model::f16_at(stored + 2) + kCentre * model::f16_at(stored);
+}
 
 void prepare_blocks(Slices slices, bool with_offsets, PreparedWeight& weight) {
   const TensorType type = slices.front().weight->type;
@@ -72,7 +68,7 @@ void prepare_blocks(Slices slices, bool with_offsets, PreparedWeight& weight) {
   int64_t b = 0;
   for_each_output(slices, [&](const std::byte* stored) {
     for (int64_t i = 0; i < blocks; ++i, ++b) {
-      floats(weight.scales)[b] = half_at(stored);
+      floats(weight.scales)[b] = model::f16_at(stored);
       if (weight.offsets) floats(weight.offsets)[b] = offset_at(stored);
       stored += stored_bytes;
       if (nibbles) {
@@ -154,9 +150,8 @@ std::vector<float> block_offsets(Slices slices) {
 }
 
 std::shared_ptr<const PreparedWeight> WeightStore::prepare(Slices slices, WeightForm form) {
-  std::erase_if(weights_, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<const PreparedWeight>& held = weights_[{{slices.begin(), slices.end()}, form}];
-  if (auto weight = held.lock()) return weight;
+  const Key key{{slices.begin(), slices.end()}, form};
+  if (auto weight = weights_.find(key)) return weight;
   auto weight = std::make_shared<PreparedWeight>();
   for (const graph::WeightSlice& slice : slices) weight->n += slice.n;
   weight->k = slices.front().k;
@@ -167,16 +162,12 @@ std::shared_ptr<const PreparedWeight> WeightStore::prepare(Slices slices, Weight
   } else {
     prepare_floats(slices, *weight);
   }
-  held = weight;
+  weights_.keep(key, weight);
   return weight;
 }
 
 int64_t WeightStore::bytes() const {
-  int64_t bytes = 0;
-  for (const auto& [key, weak] : weights_) {
-    if (const auto weight = weak.lock()) bytes += weight->bytes;
-  }
-  return bytes;
+  return weights_.total([](const PreparedWeight& weight) { return weight.bytes; });
 }
 
 }  // namespace troika::device::openvino

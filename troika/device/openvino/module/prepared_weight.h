@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <new>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "troika/base/held_values.h"
 #include "troika/base/result.h"
 #include "troika/graph/graph.h"
 
@@ -70,7 +70,7 @@ class WeightStore {
 
  private:
   using Key = std::pair<std::vector<graph::WeightSlice>, WeightForm>;
-  std::map<Key, std::weak_ptr<const PreparedWeight>> weights_;
+  HeldValues<Key, const PreparedWeight> weights_;
 };
 
 }  // namespace troika::device::openvino

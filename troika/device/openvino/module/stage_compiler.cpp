@@ -53,9 +53,7 @@ Result<std::shared_ptr<CompiledStage>> StageCompiler::compile(const Program& pro
   form.weight_inputs = plugin_.weight_inputs;
   form.rows = std::min(program.max_rows, plugin_.most_rows);
   const std::string description = describe_graph(program, segment, form, by_address);
-  if (const auto found = stages_.find(description); found != stages_.end()) {
-    if (auto stage = found->second.lock()) return stage;
-  }
+  if (auto stage = stages_.find(description)) return stage;
   const GraphBytes bytes = graph_bytes(program, segment, form);
   auto stage = std::make_shared<CompiledStage>();
   stage->rows = form.rows;
@@ -68,8 +66,7 @@ Result<std::shared_ptr<CompiledStage>> StageCompiler::compile(const Program& pro
   } else {
     ASSIGN_OR_RETURN(stage->model, compile_and_keep(program, segment, form));
   }
-  std::erase_if(stages_, [](const auto& entry) { return entry.second.expired(); });
-  stages_[description] = stage;
+  stages_.keep(description, stage);
   return stage;
 }
 
@@ -108,11 +105,7 @@ Result<ov::CompiledModel> StageCompiler::compile_and_keep(const Program& program
 }
 
 int64_t StageCompiler::bytes() const {
-  int64_t bytes = weights_.bytes();
-  for (const auto& [description, weak] : stages_) {
-    if (const auto stage = weak.lock()) bytes += stage->bytes;
-  }
-  return bytes;
+  return weights_.bytes() + stages_.total([](const CompiledStage& stage) { return stage.bytes; });
 }
 
 }  // namespace troika::device::openvino

@@ -1,12 +1,12 @@
 // Compiles segments, once for each graph, and keeps what was compiled on disk if wanted.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <openvino/runtime/compiled_model.hpp>
 #include <optional>
 #include <string>
 
+#include "troika/base/held_values.h"
 #include "troika/device/openvino/module/graph_store.h"
 #include "troika/device/openvino/module/plugin.h"
 
@@ -44,7 +44,7 @@ class StageCompiler {
   PluginState& plugin_;
   GraphStore store_;
   WeightStore weights_;
-  std::map<std::string, std::weak_ptr<CompiledStage>> stages_;  // by description
+  HeldValues<std::string, CompiledStage> stages_;  // by description
 };
 
 }  // namespace troika::device::openvino
