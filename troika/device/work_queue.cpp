@@ -64,6 +64,11 @@ WorkQueue::~WorkQueue() {
   worker_.join();
 }
 
+bool WorkQueue::Task::is_ready() const {
+  return std::all_of(waits.begin(), waits.end(),
+                     [](const Fence& fence) { return fence.reached(); });
+}
+
 tl::unexpected<Error> WorkQueue::closing_error() const {
   return make_error(ErrorCode::kDeviceFailed, "device {} is being closed", device_);
 }
@@ -154,11 +159,7 @@ Status WorkQueue::wait_for_one(const Fence& fence, const WaitPolicy& first) {
 }
 
 Status WorkQueue::wait_for(const Task& task, TaskTimes& times) {
-  const auto ready = [&task] {
-    return std::all_of(task.waits.begin(), task.waits.end(),
-                       [](const Fence& fence) { return fence.reached(); });
-  };
-  if (ready()) return {};
+  if (task.is_ready()) return {};
   WaitPolicy policy;
   policy.timeout = kWaitSlice;
   if (usual_waits_.size() > kMostUsualWaits) usual_waits_.clear();
@@ -173,7 +174,7 @@ Status WorkQueue::wait_for(const Task& task, TaskTimes& times) {
   }
   const TimePoint begin = clock_.now();
   if (prepare_ && task.options.may_poll) {
-    for (int64_t calls = 0; prepare_(*task.kernel, calls) && !ready(); ++calls) {
+    for (int64_t calls = 0; prepare_(*task.kernel, calls) && !task.is_ready(); ++calls) {
     }
   }
   for (const Fence& fence : task.waits) {
@@ -286,9 +287,7 @@ bool WorkQueue::can_begin() const {
   if (queue_.empty()) return false;
   if (begun_.empty()) return true;
   const Task& next = queue_.front();
-  return begun_.size() < kMostBegun && next.options.delay <= Duration::zero() &&
-         std::all_of(next.waits.begin(), next.waits.end(),
-                     [](const Fence& fence) { return fence.reached(); });
+  return begun_.size() < kMostBegun && next.options.delay <= Duration::zero() && next.is_ready();
 }
 
 void WorkQueue::work(const std::vector<int>& cores) {

@@ -64,6 +64,8 @@ class WorkQueue {
     std::vector<Fence> waits;
     SubmitOptions options;
     uint64_t value = 0;
+
+    bool is_ready() const;  // has nothing to wait for
   };
 
   tl::unexpected<Error> closing_error() const;

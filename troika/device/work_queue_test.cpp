@@ -120,70 +120,71 @@ TEST_F(BegunAhead, AFailureFinishesWhatIsBegunAndFailsItsFences) {
   EXPECT_EQ(submit(three_).error().message, "task 1 broke");
 }
 
-TEST(WorkQueue, PreparesATaskWhileItWaits) {
-  Timeline other;
-  std::atomic<int64_t> prepared{0};
-  int64_t before_run = 0;
-  WorkQueue queue(
-      "queue", {}, system_clock(),
-      [&](const Kernel&, const Bindings&) {
-        before_run = prepared;
-        return Status{};
-      },
-      nullptr,
-      [&](const Kernel& kernel, int64_t calls) {
-        EXPECT_EQ(number_of(kernel), 1);
-        EXPECT_EQ(calls, prepared);
-        ++prepared;
-        return prepared < 3;
-      });
-  const NumberedKernel one{1};
-  const NumberedKernel two{2};
-  const Fence awaited{&other, 1};
-  const auto first = queue.submit(one, {}, {&awaited, 1}, {});
+// A device with something to do for a task before it runs.
+class Preparing : public ::testing::Test {
+ protected:
+  Preparing()
+      : queue_(
+            "queue", {}, system_clock(),
+            [this](const Kernel&, const Bindings&) {
+              before_run_ = prepared_;
+              return Status{};
+            },
+            nullptr,
+            [this](const Kernel& kernel, int64_t calls) {
+              EXPECT_EQ(number_of(kernel), 1);
+              EXPECT_EQ(calls, prepared_);
+              ++prepared_;
+              if (prepared_ == signals_after_) other_.signal(1);
+              return prepared_ < pieces_;
+            }) {}
+
+  // A task that waits for the other device.
+  Result<Fence> submit(const Kernel& kernel, const SubmitOptions& options = {}) {
+    return queue_.submit(kernel, {}, {&awaited_, 1}, options);
+  }
+
+  int64_t pieces_ = 3;
+  int64_t signals_after_ = -1;
+  std::atomic<int64_t> prepared_{0};
+  int64_t before_run_ = 0;
+  Timeline other_;
+  const Fence awaited_{&other_, 1};
+  const NumberedKernel one_{1};
+  const NumberedKernel two_{2};
+  WorkQueue queue_;  // last: its worker uses all of the above
+};
+
+TEST_F(Preparing, HappensWhileATaskWaits) {
+  const auto first = submit(one_);
   ASSERT_TRUE(first.has_value());
-  while (prepared < 3) std::this_thread::yield();
-  other.signal(1);
+  while (prepared_ < 3) std::this_thread::yield();
+  other_.signal(1);
   ASSERT_TRUE(first->wait().has_value());
-  EXPECT_EQ(before_run, 3);
+  EXPECT_EQ(before_run_, 3);
   // What need not wait is not held up.
-  const auto second = queue.submit(two, {}, {&awaited, 1}, {});
+  const auto second = submit(two_);
   ASSERT_TRUE(second->wait().has_value());
-  EXPECT_EQ(prepared, 3);
+  EXPECT_EQ(prepared_, 3);
 }
 
-TEST(WorkQueue, PreparesNothingWhereItMayNotPoll) {
-  Timeline other;
-  std::atomic<int> prepared{0};
-  WorkQueue queue(
-      "queue", {}, system_clock(), [](const Kernel&, const Bindings&) { return Status{}; }, nullptr,
-      [&](const Kernel&, int64_t) { return ++prepared < 3; });
-  const NumberedKernel one{1};
-  const Fence awaited{&other, 1};
+TEST_F(Preparing, DoesNotHappenWhereAWaitMayNotPoll) {
   SubmitOptions options;
   options.may_poll = false;
-  const auto fence = queue.submit(one, {}, {&awaited, 1}, options);
+  const auto fence = submit(one_, options);
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  other.signal(1);
+  other_.signal(1);
   ASSERT_TRUE(fence->wait().has_value());
-  EXPECT_EQ(prepared, 0);
+  EXPECT_EQ(prepared_, 0);
 }
 
 // A driver with much to prepare does not start late.
-TEST(WorkQueue, StopsPreparingWhenTheWaitIsOver) {
-  Timeline other;
-  std::atomic<int64_t> prepared{0};
-  WorkQueue queue(
-      "queue", {}, system_clock(), [](const Kernel&, const Bindings&) { return Status{}; }, nullptr,
-      [&](const Kernel&, int64_t) {
-        if (++prepared == 2) other.signal(1);
-        return true;
-      });
-  const NumberedKernel one{1};
-  const Fence awaited{&other, 1};
-  const auto fence = queue.submit(one, {}, {&awaited, 1}, {});
+TEST_F(Preparing, StopsWhenTheWaitIsOver) {
+  pieces_ = INT64_MAX;
+  signals_after_ = 2;
+  const auto fence = submit(one_);
   ASSERT_TRUE(fence->wait().has_value());
-  EXPECT_EQ(prepared, 2);
+  EXPECT_EQ(prepared_, 2);
 }
 
 struct Count final : Kernel {
